@@ -1,0 +1,1 @@
+"""One file a verb; the only stage that knows them all."""

@@ -1,0 +1,1 @@
+"""What belongs to the application: bundle walk and entry programs."""

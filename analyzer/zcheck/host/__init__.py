@@ -1,0 +1,1 @@
+"""The user's PC, real or faked, to host facts."""

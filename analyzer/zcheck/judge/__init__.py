@@ -1,0 +1,1 @@
+"""Findings to a verdict for one stack, and the report."""

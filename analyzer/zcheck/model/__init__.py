@@ -1,0 +1,1 @@
+"""The frozen types that stages hand to one another; no input, no output."""

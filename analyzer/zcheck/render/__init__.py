@@ -1,0 +1,1 @@
+"""A report to text and the other formats."""

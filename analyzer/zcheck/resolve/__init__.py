@@ -1,0 +1,1 @@
+"""The Windows loader's rules: facts to a dependency graph."""
