@@ -1,0 +1,166 @@
+"""Which driver functions a program really uses through CUDA 13's linked-in driver loader (``cuda.lib``).
+
+Since CUDA 13 the import library for ``nvcuda.dll`` is a static loader: at start it asks ``cuGetProcAddress`` for all 700
+functions and keeps each answer in a slot. The linker keeps a function's stub only where the program calls it, and only
+stubs read slots. So code tells what strings cannot: the loader pairs a name and a slot (two ``lea`` before one call), and
+a slot that other code reads belongs to a used function.
+
+x64 forms (Intel SDM volume 2, RIP-relative ModRM 00 reg 101): ``48/4C 8D`` lea, ``48/4C 8B`` mov, ``FF /2 /4`` call and
+jmp, ``48/4C 39/3B`` and ``48 83 /7`` compare; ``41 B8`` and ``41 B9`` set the third and fourth argument (version, flags),
+``44 8D`` the fourth relative to a zeroed register.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import BinaryIO, NamedTuple
+
+from zcheck.model.base import Limits
+from zcheck.model.facts import PeFacts, Section
+from zcheck.model.hidden import DynamicFunction, Place
+from zcheck.parse.names import NameTables
+
+_PIECE = 4 * 1024 * 1024
+_MARGIN = 64
+_LEA = re.compile(rb"(?s)\x8d[\x05\x0d\x15\x1d\x25\x2d\x35\x3d](....)")
+_READS = (
+    re.compile(rb"(?s)\x8b[\x05\x0d\x15\x1d\x25\x2d\x35\x3d](....)"),
+    re.compile(rb"(?s)\xff[\x15\x25](....)"),
+    re.compile(rb"(?s)\x3b[\x05\x0d\x15\x1d\x25\x2d\x35\x3d](....)"),
+    re.compile(rb"(?s)\x39[\x05\x0d\x15\x1d\x25\x2d\x35\x3d](....)"),
+    re.compile(rb"(?s)\x83\x3d(....)."),
+)
+_STEP = re.compile(
+    rb"(?s)[\x48\x4c]\x8d[\x05\x0d\x15\x1d\x25\x2d\x35\x3d](?P<lea>....)|\xff\x15(?P<call>....)"
+    rb"|\x41\xb8(?P<version>....)|\x41\xb9(?P<flags>....)|\x44\x8d[\x48-\x4f](?P<relative>.)"
+)
+_GAP = 512
+"""bytes of code between two names that still belong to one loader function"""
+_FEWEST = 20
+"""pairs that make a loader: a program's own table of a few names is none"""
+
+
+class _Slot(NamedTuple):
+    name: str
+    symbol: str
+    version: int
+
+
+def used(
+    file: BinaryIO, facts: PeFacts, name_offsets: Mapping[int, str], names: NameTables, limits: Limits
+) -> tuple[DynamicFunction, ...]:
+    """The driver functions whose loader slot is read outside the loader, by name; empty when there is no loader.
+
+    ``name_offsets``: file offset → name of the whole-string names found in the file.
+    """
+    texts = {rva: name for offset, name in name_offsets.items() if (rva := _rva(facts, offset)) is not None}
+    code = [s for s in facts.sections if s.executable and s.size]
+    found = [rva for rva, target in _targets(file, code, (_LEA,)) if target in texts]
+    regions = _regions(found)
+    slots: dict[int, _Slot] = {}
+    for first, last in regions:
+        section = _section(facts, first)
+        if section is not None:
+            slots.update(_pairs(file, section, first, last, facts, texts, names))
+    if len(slots) < _FEWEST:
+        return ()
+    uses: dict[int, int] = {}
+    for rva, target in _targets(file, code, _READS):
+        if target in slots and not any(first <= rva <= last for first, last in regions):
+            uses.setdefault(target, rva)
+    result = []
+    for target, rva in uses.items():
+        section = _section(facts, rva)
+        if section is not None:
+            slot = slots[target]
+            offset = rva - section.rva
+            place = Place(section.name, offset, section.offset + offset, "code")
+            symbol = slot.symbol if slot.symbol != slot.name else ""
+            confidence = "high" if slot.symbol else "medium"
+            result.append(
+                DynamicFunction(slot.name, "nvcuda", "loader", confidence, place, symbol=symbol, version=slot.version)
+            )
+    return tuple(sorted(result, key=lambda function: (function.name, function.symbol)))[: limits.symbols]
+
+
+def _section(facts: PeFacts, rva: int) -> Section | None:
+    for section in facts.sections:
+        if section.rva <= rva < section.rva + max(section.virtual_size, section.size):
+            return section
+    return None
+
+
+def _rva(facts: PeFacts, offset: int) -> int | None:
+    for section in facts.sections:
+        if section.offset <= offset < section.offset + section.size:
+            return section.rva + offset - section.offset
+    return None
+
+
+def _targets(
+    file: BinaryIO, sections: list[Section], patterns: tuple[re.Pattern[bytes], ...]
+) -> Iterator[tuple[int, int]]:
+    """(RVA of the opcode byte, RVA that the RIP-relative operand points to) of each match in executable sections."""
+    for section in sections:
+        for at in range(0, section.size, _PIECE):
+            file.seek(section.offset + at)
+            data = file.read(min(_PIECE + _MARGIN, section.size - at))
+            base = section.rva + at
+            for pattern in patterns:
+                for match in pattern.finditer(data):
+                    if match.start() < _PIECE:
+                        here = base + match.start()
+                        yield here, base + match.end() + int.from_bytes(match.group(1), "little", signed=True)
+
+
+def _regions(found: list[int]) -> list[tuple[int, int]]:
+    """Stretches of code that name one function after the other, with room for the block before the first."""
+    regions: list[list[int]] = []
+    for rva in sorted(found):
+        if regions and rva - regions[-1][1] <= _GAP:
+            regions[-1][1] = rva
+        else:
+            regions.append([rva, rva])
+    return [(first - 64, last + 64) for first, last in regions]
+
+
+def _pairs(
+    file: BinaryIO, section: Section, first: int, last: int, facts: PeFacts, texts: Mapping[int, str], names: NameTables
+) -> dict[int, _Slot]:
+    """Slot RVA → function, from the blocks between calls."""
+    start = max(first, section.rva)
+    file.seek(section.offset + start - section.rva)
+    data = file.read(min(last, section.rva + section.size) - start)
+    pairs: dict[int, _Slot] = {}
+    asked: list[str] = []
+    slot = version = flags = 0
+    for match in _STEP.finditer(data):
+        kind = match.lastgroup
+        raw = match.group(kind) if kind else b""
+        if kind == "lea":
+            target = start + match.end() + int.from_bytes(raw, "little", signed=True)
+            if target in texts:
+                asked.append(texts[target])
+            elif _holds_slots(facts, target):
+                slot = target
+        elif kind == "version":
+            version = int.from_bytes(raw, "little")
+        elif kind == "flags":
+            flags = int.from_bytes(raw, "little")
+        elif kind == "relative":
+            flags = raw[0]
+        elif kind == "call":
+            if asked and slot:
+                name = min(asked, key=len)
+                # of two names, the longer is the exported symbol that the loader falls back to
+                exact = max(asked, key=len) if len(asked) > 1 else ""
+                symbol = exact or names.loader.get((name, version, flags), "")
+                pairs[slot] = _Slot(name, symbol, version if version < 100_000 else 0)
+            asked, slot, version, flags = [], 0, 0, 0
+    return pairs
+
+
+def _holds_slots(facts: PeFacts, rva: int) -> bool:
+    section = _section(facts, rva)
+    return section is not None and not section.executable

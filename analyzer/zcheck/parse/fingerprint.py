@@ -1,0 +1,71 @@
+"""Which NVIDIA runtime is linked into a file, told by the names that it brings along.
+
+The runtime looks up hundreds of driver functions by name and holds the names of its own functions for tools; a program's
+own look-ups cannot be told from these, so they are taken off before a name counts as evidence. The tables are read off
+NVIDIA's files (``coverage_db/fingerprints*``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Literal, cast
+
+from zcheck.model.base import Confidence
+from zcheck.model.hidden import LinkedRuntime
+from zcheck.parse.names import Fingerprint, NameTables
+
+# A linked-in cudart keeps all of its names but one or two (linkers drop whole objects, and it is few large ones). The
+# driver loader's objects are dropped when unused (graphics, profiler), and 12 releases' names differ by a tenth.
+_SHARE = {"cudart": 0.9, "cuda.lib": 0.6}
+
+
+def recognise(seen: Collection[str], tables: NameTables, own_exports: Collection[str] = ()) -> tuple[LinkedRuntime, ...]:
+    """The runtimes whose fingerprint is among ``seen`` names, cudart before cuda.lib.
+
+    The version is the measured one with the fewest differences, or a span where several fit equally. ``own_exports``
+    (exported names of the file) tell the runtime DLL itself from a program that has it linked in.
+    """
+    names = set(seen)
+    found = []
+    for kind in ("cudart", "cuda.lib"):
+        candidates = [f for f in tables.fingerprints if f.kind == kind]
+        runtime = _best(names, candidates, tables.fingerprint_names.get(kind, frozenset()))
+        if runtime is not None:
+            exported = sum(1 for name in own_exports if name.startswith("cuda"))
+            whole = kind == "cudart" and exported >= 100
+            found.append(
+                LinkedRuntime(
+                    kind=cast(Literal["cudart", "cuda.lib"], kind),
+                    oldest=runtime[0].version,
+                    newest=runtime[-1].version,
+                    seen=len(names & runtime[-1].names),
+                    known=len(runtime[-1].names),
+                    confidence=_confidence(names, runtime[-1]),
+                    whole_file=whole,
+                )
+            )
+    return tuple(found)
+
+
+def names_of(runtimes: Collection[LinkedRuntime], tables: NameTables) -> frozenset[str]:
+    """The names that these runtimes can bring along, whatever their exact version."""
+    return frozenset().union(*(tables.fingerprint_names.get(r.kind, frozenset()) for r in runtimes))
+
+
+def _best(seen: set[str], candidates: list[Fingerprint], united: frozenset[str]) -> list[Fingerprint] | None:
+    """The versions that tie for the fewest differences, oldest first, or None when none is there."""
+    here = seen & united
+    scored = [
+        (len(fingerprint.names ^ here), fingerprint)
+        for fingerprint in candidates
+        if len(fingerprint.names & here) >= _SHARE[fingerprint.kind] * len(fingerprint.names)
+    ]
+    if not scored:
+        return None
+    least = min(difference for difference, _ in scored)
+    return [fingerprint for difference, fingerprint in scored if difference == least]
+
+
+def _confidence(seen: set[str], fingerprint: Fingerprint) -> Confidence:
+    share = len(seen & fingerprint.names) / len(fingerprint.names)
+    return "high" if share >= 0.9 else "medium"
