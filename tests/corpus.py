@@ -1,3 +1,5 @@
+# ruff: noqa: E501 - the table below
+
 """Real Windows packages that tests marked ``corpus`` read: downloaded once, checked, kept outside the checkout.
 
 ``corpus.path("numpy")`` is the unpacked folder. The cache is ``$ZCHECK_CORPUS`` or the user's cache folder; a package's
