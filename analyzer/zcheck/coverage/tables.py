@@ -74,6 +74,7 @@ PLAIN: tuple[Table, ...] = (
     Table("names/dll_names.csv", "dll_name"),
     Table("names/family_rules.csv", "family_rule"),
     Table("names/families.csv", "family", (("name",),)),
+    Table("names/operators.csv", "operator", (("name",),)),
     Table("reports/runs.csv", "run"),
     Table("reports/measurements.csv", "measurement"),
 )
