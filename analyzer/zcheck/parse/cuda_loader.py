@@ -151,12 +151,12 @@ def _pairs(
         elif kind == "relative":
             flags = raw[0]
         elif kind == "call":
-            if asked and slot:
+            if asked and slot and 1000 <= version < 100_000:
                 name = min(asked, key=len)
                 # of two names, the longer is the exported symbol that the loader falls back to
                 exact = max(asked, key=len) if len(asked) > 1 else ""
                 symbol = exact or names.loader.get((name, version, flags), "")
-                pairs[slot] = _Slot(name, symbol, version if version < 100_000 else 0)
+                pairs[slot] = _Slot(name, symbol, version)
             asked, slot, version, flags = [], 0, 0, 0
     return pairs
 

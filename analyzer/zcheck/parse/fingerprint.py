@@ -26,10 +26,14 @@ def recognise(seen: Collection[str], tables: NameTables, own_exports: Collection
     (exported names of the file) tell the runtime DLL itself from a program that has it linked in.
     """
     names = set(seen)
-    found = []
+    found: list[LinkedRuntime] = []
     for kind in ("cudart", "cuda.lib"):
-        candidates = [f for f in tables.fingerprints if f.kind == kind]
-        runtime = _best(names, candidates, tables.fingerprint_names.get(kind, frozenset()))
+        # names that an already recognised runtime explains say nothing about the next one
+        explained = names_of(found, tables)
+        candidates = [
+            Fingerprint(f.kind, f.version, f.names - explained) for f in tables.fingerprints if f.kind == kind
+        ]
+        runtime = _best(names - explained, candidates, tables.fingerprint_names.get(kind, frozenset()) - explained)
         if runtime is not None:
             exported = sum(1 for name in own_exports if name.startswith("cuda"))
             whole = kind == "cudart" and exported >= 100
@@ -58,7 +62,7 @@ def _best(seen: set[str], candidates: list[Fingerprint], united: frozenset[str])
     scored = [
         (len(fingerprint.names ^ here), fingerprint)
         for fingerprint in candidates
-        if len(fingerprint.names & here) >= _SHARE[fingerprint.kind] * len(fingerprint.names)
+        if len(fingerprint.names & here) >= max(1.0, _SHARE[fingerprint.kind] * len(fingerprint.names))
     ]
     if not scored:
         return None

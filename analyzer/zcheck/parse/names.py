@@ -59,8 +59,13 @@ class NameTables:
         return tuple((library, re.compile(f"(?:{p})$", re.IGNORECASE)) for library, p in self.dll_patterns)
 
     @cached_property
-    def _shapes(self) -> tuple[tuple[str, re.Pattern[str]], ...]:
-        return tuple((library, re.compile(shape)) for library, shape in SHAPES)
+    def _shape(self) -> re.Pattern[str]:
+        return re.compile("|".join(f"(?P<{library}>{shape})" for library, shape in SHAPES))
+
+    @cached_property
+    def _bare(self) -> re.Pattern[str]:
+        exact = (pattern.removesuffix(r"\.dll") for _, pattern in self.dll_patterns if ".*" not in pattern)
+        return re.compile("|".join(f"(?:{pattern})" for pattern in exact), re.IGNORECASE)
 
     @cached_property
     def stems(self) -> Mapping[str, str]:
@@ -92,12 +97,14 @@ class NameTables:
                 return library
         return ""
 
+    def library_of_bare(self, stem: str) -> str:
+        """The CUDA library of a DLL name without ``.dll``, by patterns that leave no room for any ending."""
+        return self.library_of_dll(stem + ".dll") if self._bare.fullmatch(stem) else ""
+
     def library_of_shape(self, name: str) -> str:
         """The library whose naming a function name follows although no table holds it, or an empty string."""
-        for library, shape in self._shapes:
-            if shape.fullmatch(name):
-                return library
-        return ""
+        match = self._shape.fullmatch(name)
+        return (match.lastgroup or "") if match else ""
 
 
 def build(

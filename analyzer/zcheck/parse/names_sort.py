@@ -111,7 +111,7 @@ class Sorter:
         elif token.whole:
             lower = text.lower()
             versioned = _VERSIONED.fullmatch(lower)
-            if self.names.library_of_dll(text + ".dll"):
+            if self.names.library_of_bare(text):
                 _keep(self.bare, lower, token)
             elif lower in self.names.stems or (versioned and versioned.group(1) in self.names.stems):
                 _keep(self.stems, lower, token)

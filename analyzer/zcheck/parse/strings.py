@@ -39,6 +39,9 @@ _WORD = re.compile(rb"[A-Za-z0-9_]+")
 _WORD_16 = re.compile(rb"(?:[A-Za-z0-9_]\x00)+")
 _FRAGMENT = re.compile(rb"64_(?:\d{1,4}(?:_\d{1,3})?|(?:%\d*[du]_?){1,3}\d?)(?:\.dll)?(?=\x00)")
 _FRAGMENT_16 = re.compile(rb"6\x004\x00_\x00(?:\d\x00){1,4}(?:_\x00(?:\d\x00){1,3})?(?:\.\x00d\x00l\x00l\x00)?(?=\x00\x00)")
+_INSIDE = re.compile(rb"cu[A-Z]|cuda[A-Z]|cublas|cudnn|cufft|curand|cusparse|cusolver|nvml[A-Z]|nvrtc[A-Z]")
+_LONG_TEXT = re.compile(rb"[\t\n\r\x20-\x7e]{120}")
+_TEXT = re.compile(rb"[\t\n\r\x20-\x7e]{80}")
 _IS_WORD = bytes(chr(i).isascii() and (chr(i).isalnum() or chr(i) == "_") for i in range(256))
 _IS_NAME = bytes(bool(_IS_WORD[i]) or i in b".-+%#" for i in range(256))
 _IS_TEXT = bytes(0x20 <= i < 0x7F for i in range(256))
@@ -94,9 +97,9 @@ def scan_file(
     if managed is not None:
         tokens.extend(managed_tokens(managed.user_strings))
     sorter = names_sort.Sorter(name, facts, names)
-    sorter.take(tokens)
     if managed is not None:
         sorter.take_p_invokes(managed.p_invokes, managed.loads)
+    sorter.take(tokens)
     driver_loader = [runtime for runtime in sorter.runtimes if runtime.kind == "cuda.lib"]
     if driver_loader and facts is not None and facts.machine == "x64":
         sorter.take_loader(cuda_loader.used(file, facts, sorter.name_offsets(), names, limits))
@@ -187,17 +190,18 @@ def _word(data: bytes, at: int, base: int) -> tuple[Token | None, int]:
     if match is None:
         return None, at + 1
     end, start = match.end(), at
-    floor = max(0, at - _LONGEST)
-    while start > floor and _IS_WORD[data[start - 1]]:
+    while start and data[start - 1] == 0x5F:
         start -= 1
+    inside = start > 0 and bool(_IS_WORD[data[start - 1]])
     if end - start < 5:
         return None, end
-    if end - start > _LONGEST:
-        return Token("word", data[start : start + 4096].decode("ascii", "replace")[: end - start], base + start, False, False, True), end
+    if inside or end - start > _LONGEST:
+        # no name begins here, unless strings run into each other
+        if _INSIDE.match(data, at) and _long_text(data, start, end):
+            return Token("word", data[start : min(end, start + 4096)].decode("ascii"), base + start, False, False, True), end
+        return None, end if end - start > _LONGEST else at + 2
     text = data[start:end].decode("ascii")
-    terminated = end < len(data) and data[end] == 0
-    before = _text_before(data, start)
-    whole = terminated and not before
+    whole = end < len(data) and data[end] == 0 and not _text_before(data, start)
     joined = not whole and _long_text(data, start, end)
     return Token("word", text, base + start, False, whole, joined), end
 
@@ -246,6 +250,4 @@ def _file(data: bytes, dot: int, end: int, base: int) -> Token | None:
 
 def _long_text(data: bytes, start: int, end: int) -> bool:
     """True when 200 printable characters without a terminator surround it: text stored end to end (Go, Rust)."""
-    low, high = max(0, start - 120), min(len(data), end + 120)
-    around = data[low:high]
-    return len(around) >= 200 and all(_IS_TEXT[byte] or byte in b"\n\t\r" for byte in around)
+    return _LONG_TEXT.match(data, max(0, start - 120)) is not None and _TEXT.match(data, end, end + 80) is not None
