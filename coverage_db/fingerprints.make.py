@@ -19,7 +19,6 @@ from collections import defaultdict
 from pathlib import Path
 
 NAME = re.compile(rb"(?<![A-Za-z0-9_])(?:_*cu[A-Z]|_*cuda[A-Z])[A-Za-z0-9_]{2,}(?=\0)")
-LOADER = "cudaDriverLoader_initialize_"
 # third and fourth argument, version and flags: movl imm, %r8d; movl imm, %r9d or leal 2(%zeroed), %r9d (else 0)
 VERSION = re.compile(rb"(?s)\x41\xb8(....)")
 FLAGS = re.compile(rb"(?s)\x41\xb9(....)|\x44\x8d[\x48-\x4f](.)")
@@ -40,6 +39,18 @@ def members(archive: bytes) -> list[bytes]:
             found.append(archive[at + 60 : at + 60 + size])
         at += 60 + size + (size & 1)
     return found
+
+
+def literals(obj: bytes) -> bytes:
+    """The string literals of an object file, one after the other: what a linked program keeps of its names."""
+    import lief
+
+    coff = lief.COFF.parse(list(obj))
+    if not isinstance(coff, lief.COFF.Binary):
+        return b""
+    return b"".join(
+        bytes(s.section.content) for s in coff.symbols if str(s.name).startswith("??_C@") and s.section is not None
+    )
 
 
 def loader_pairs(obj: bytes) -> set[tuple[str, str, int, int]]:
@@ -111,9 +122,8 @@ def main(folder: Path) -> None:
                     files.append((number, kind, version, wheel.name.split("-")[0].replace("_", "-"), base, digest))
                     parts = [data] if kind == "cudart" else members(data)
                     for part in parts:
-                        for name in strings(part):
-                            if not name.startswith(LOADER):
-                                names[kind, name].add(number)
+                        for name in strings(part if kind == "cudart" else literals(part)):
+                            names[kind, name].add(number)
                         if kind == "cuda.lib":
                             for pair in loader_pairs(part):
                                 asked[pair].add(number)

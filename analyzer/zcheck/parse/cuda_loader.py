@@ -57,17 +57,19 @@ def used(
     texts = {rva: name for offset, name in name_offsets.items() if (rva := _rva(facts, offset)) is not None}
     code = [s for s in facts.sections if s.executable and s.size]
     found = [rva for rva, target in _targets(file, code, (_LEA,)) if target in texts]
-    regions = _regions(found)
     slots: dict[int, _Slot] = {}
-    for first, last in regions:
+    called: set[int] = set()
+    for first, last in _regions(found):
         section = _section(facts, first)
         if section is not None:
-            slots.update(_pairs(file, section, first, last, facts, texts, names))
+            slots.update(_pairs(file, section, first, last, facts, texts, names, called))
+    for pointer in called:
+        slots.pop(pointer, None)  # the loader's own pointer to cuGetProcAddress
     if len(slots) < _FEWEST:
         return ()
     uses: dict[int, int] = {}
     for rva, target in _targets(file, code, _READS):
-        if target in slots and not any(first <= rva <= last for first, last in regions):
+        if target in slots:
             uses.setdefault(target, rva)
     result = []
     for target, rva in uses.items():
@@ -126,9 +128,10 @@ def _regions(found: list[int]) -> list[tuple[int, int]]:
 
 
 def _pairs(
-    file: BinaryIO, section: Section, first: int, last: int, facts: PeFacts, texts: Mapping[int, str], names: NameTables
+    file: BinaryIO, section: Section, first: int, last: int, facts: PeFacts, texts: Mapping[int, str], names: NameTables,
+    called: set[int],
 ) -> dict[int, _Slot]:
-    """Slot RVA → function, from the blocks between calls."""
+    """Slot RVA → function, from the blocks between calls; adds the pointers that are called to ``called``."""
     start = max(first, section.rva)
     file.seek(section.offset + start - section.rva)
     data = file.read(min(last, section.rva + section.size) - start)
@@ -151,6 +154,7 @@ def _pairs(
         elif kind == "relative":
             flags = raw[0]
         elif kind == "call":
+            called.add(start + match.end() + int.from_bytes(raw, "little", signed=True))
             if asked and slot and 1000 <= version < 100_000:
                 name = min(asked, key=len)
                 # of two names, the longer is the exported symbol that the loader falls back to

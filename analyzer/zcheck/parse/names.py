@@ -64,8 +64,11 @@ class NameTables:
 
     @cached_property
     def _bare(self) -> re.Pattern[str]:
-        exact = (pattern.removesuffix(r"\.dll") for _, pattern in self.dll_patterns if ".*" not in pattern)
-        return re.compile("|".join(f"(?:{pattern})" for pattern in exact), re.IGNORECASE)
+        exact = [pattern.removesuffix(r"\.dll") for _, pattern in self.dll_patterns if ".*" not in pattern]
+        # a word without digits is a label far more often than a DLL, but for the driver's own names
+        return re.compile(
+            r"(?=.*\d|nvcuda$|nvcuvid$|nvoptix$)(?:" + "|".join(f"(?:{pattern})" for pattern in exact) + ")", re.IGNORECASE
+        )
 
     @cached_property
     def stems(self) -> Mapping[str, str]:

@@ -9,6 +9,7 @@ longer text are no evidence.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable
 
 from zcheck.model.base import Confidence, Problem
@@ -64,8 +65,12 @@ class Sorter:
         self.mentions: dict[tuple[str, bool], NameMention] = {}
         imports = facts.imports if facts else ()
         self.imported_dlls = {dll.dll.lower() for dll in imports}
-        self.symbols = {s.name for dll in imports for s in dll.symbols if s.name}
+        symbols = [s.name for dll in imports for s in dll.symbols if s.name]
+        self.symbols = set(symbols)
+        self.tabled = Counter(symbols)  # how often a name stands in the file's own tables
+        self.counts: Counter[str] = Counter()
         self.exported = {export.name for export in facts.exports if export.name} if facts else set()
+        self.tabled.update(self.exported)
         version = facts.version if facts else None
         self.own = {name.lower(), (facts.export_name.lower() if facts else "")}
         self.own.add(version.original_name.lower() if version else "")
@@ -103,8 +108,10 @@ class Sorter:
         text = token.text
         if text in self.names.functions or text in self.names.all_fingerprint_names:
             _keep(self.words, text, token)
-            if token.whole and not token.utf16:
-                self.offsets[token.offset] = text
+            if token.whole:
+                self.counts[text] += 1
+                if not token.utf16:
+                    self.offsets[token.offset] = text
         elif library := self.names.library_of_shape(text):
             if text not in self.shapes or (token.whole and not self.shapes[text][1].whole):
                 self.shapes[text] = (library, token)
@@ -251,12 +258,14 @@ class Sorter:
     def _from_fragments(self, dlls: dict[str, DynamicDll]) -> None:
         """Names joined at run time: ``cublas64_`` + digits, or ``cudart`` and ``64_110``."""
         versions = [text.removesuffix(".dll") for text in sorted(self.fragments) if not text.startswith("64_%")]
+        whole = {found.library for found in dlls.values()}
+        whole |= {self.names.library_of_dll(dll) for dll in self.imported_dlls}
         for lower, token in sorted(self.stems.items()):
             versioned = _VERSIONED.fullmatch(lower)
             stem = versioned.group(1) if versioned else lower
             library = self.names.stems.get(stem, "")
-            if any(found.library == library for found in dlls.values()):
-                continue  # the whole name stands in the file: the stem says nothing more
+            if library in whole:
+                continue  # the whole name stands in the file or is imported: the stem says nothing more
             if versioned:
                 dll, parts, confidence = f"{lower.rstrip('_')}_*.dll", (token.text,), "medium"
             elif len(versions) == 1:
@@ -291,7 +300,9 @@ class Sorter:
             if name in brought:
                 subtracted += 1
                 continue
-            if not library or name in self.symbols or name in self.exported or (name, "") in functions:
+            if not library or name in self.symbols or (name, "") in functions:
+                continue
+            if name in self.exported and self.counts[name] <= self.tabled[name]:
                 continue
             place = self.place(token)
             if not (token.whole or token.joined):
