@@ -18,7 +18,7 @@ import zipfile
 from collections import defaultdict
 from pathlib import Path
 
-NAME = re.compile(rb"(?<![A-Za-z0-9_])(?:_*cu[A-Z]|_*cuda[A-Z])[A-Za-z0-9_]{2,}(?=\0)")
+NAME = re.compile(rb"(?<![A-Za-z0-9_])(?:cu[A-Z]|cuda[A-Z])[A-Za-z0-9_]{2,}(?=\0)")
 # third and fourth argument, version and flags: movl imm, %r8d; movl imm, %r9d or leal 2(%zeroed), %r9d (else 0)
 VERSION = re.compile(rb"(?s)\x41\xb8(....)")
 FLAGS = re.compile(rb"(?s)\x41\xb9(....)|\x44\x8d[\x48-\x4f](.)")
@@ -112,7 +112,7 @@ def main(folder: Path) -> None:
             with zipfile.ZipFile(wheel) as package:
                 for member in package.namelist():
                     base = member.rsplit("/", 1)[-1]
-                    if kind == "cudart" and not re.fullmatch(r"cudart64_\d+\.dll", base):
+                    if kind == "cudart" and not re.fullmatch(r"cudart64_\d+\.dll|cudart_static\.lib", base):
                         continue
                     if kind == "cuda.lib" and (base != "cuda.lib" or int(version.split(".")[0]) < 13):
                         continue
@@ -120,9 +120,9 @@ def main(folder: Path) -> None:
                     number = len(files) + 1
                     digest = hashlib.sha256(data).hexdigest()
                     files.append((number, kind, version, wheel.name.split("-")[0].replace("_", "-"), base, digest))
-                    parts = [data] if kind == "cudart" else members(data)
-                    for part in parts:
-                        for name in strings(part if kind == "cudart" else literals(part)):
+                    library = base.endswith(".lib")
+                    for part in members(data) if library else [data]:
+                        for name in strings(literals(part) if library else part):
                             names[kind, name].add(number)
                         if kind == "cuda.lib":
                             for pair in loader_pairs(part):

@@ -33,12 +33,12 @@ def tables() -> NameTables:
     functions += [(row["name"], row["library"]) for row in rows("zluda/functions.csv")]
     functions += [(row["symbol"], "nvcuda") for row in rows("zluda/proc_address.csv")]
     functions += [(row["symbol"], "nvcuda") for row in rows("fingerprints.loader.csv")]
-    versions = {row["id"]: row["version"] for row in rows("fingerprints.files.csv")}
+    files = {row["id"]: row for row in rows("fingerprints.files.csv")}
     return build(
         functions,
         [(row["library"], row["pattern"]) for row in rows("names/dll_names.csv")],
         [
-            (row["kind"], versions[str(number)], row["name"])
+            (row["kind"], files[str(number)]["version"], files[str(number)]["file"], row["name"])
             for row in rows("fingerprints.csv")
             for number in numbers(row["files"])
         ],

@@ -16,6 +16,8 @@ from zcheck.parse.names import Fingerprint, NameTables
 
 # A linked-in cudart keeps all of its names but one or two (linkers drop whole objects, and it is few large ones). The
 # driver loader's objects are dropped when unused (graphics, profiler), and 12 releases' names differ by a tenth.
+_FEWEST = 100
+"""names that make a fingerprint (the static runtime of 13.5 has two: it is the hybrid loader)"""
 _SHARE = {"cudart": 0.9, "cuda.lib": 0.6}
 
 
@@ -31,7 +33,7 @@ def recognise(seen: Collection[str], tables: NameTables, own_exports: Collection
         # names that an already recognised runtime explains say nothing about the next one
         explained = names_of(found, tables)
         candidates = [
-            Fingerprint(f.kind, f.version, f.names - explained) for f in tables.fingerprints if f.kind == kind
+            Fingerprint(f.kind, f.version, f.file, f.names - explained) for f in tables.fingerprints if f.kind == kind
         ]
         runtime = _best(names - explained, candidates, tables.fingerprint_names.get(kind, frozenset()) - explained)
         if runtime is not None:
@@ -62,7 +64,7 @@ def _best(seen: set[str], candidates: list[Fingerprint], united: frozenset[str])
     scored = [
         (len(fingerprint.names ^ here), fingerprint)
         for fingerprint in candidates
-        if len(fingerprint.names & here) >= max(1.0, _SHARE[fingerprint.kind] * len(fingerprint.names))
+        if len(fingerprint.names & here) >= max(_FEWEST, _SHARE[fingerprint.kind] * len(fingerprint.names))
     ]
     if not scored:
         return None

@@ -30,10 +30,12 @@ SHAPES: tuple[tuple[str, str], ...] = (
 
 @dataclass(frozen=True)
 class Fingerprint:
-    """Identifier strings of one version of a linked-in runtime: ``kind`` is cudart or cuda.lib."""
+    """Identifier strings of one version of a linked-in runtime: ``kind`` is cudart or cuda.lib, ``file`` NVIDIA's file
+    that they were read from."""
 
     kind: str
     version: str
+    file: str
     names: frozenset[str]
 
 
@@ -113,28 +115,30 @@ class NameTables:
 def build(
     functions: Iterable[tuple[str, str]],
     dll_patterns: Iterable[tuple[str, str]],
-    fingerprints: Iterable[tuple[str, str, str]] = (),
+    fingerprints: Iterable[tuple[str, str, str, str]] = (),
     loader: Iterable[tuple[str, str, int, int]] = (),
 ) -> NameTables:
     """NameTables from rows.
 
     ``functions``: (name, library), the first library given for a name stands, names outside NVIDIA's naming (C++
     manglings, ``Event`` …) are left out; ``dll_patterns``: (library, regular expression); ``fingerprints``: (kind,
-    version, name), versions in their own order; ``loader``: (symbol, asked name, version, flags).
+    version, file, name); ``loader``: (symbol, asked name, version, flags).
     """
     by_name: dict[str, str] = {}
     for name, library in functions:
         if _CUDA_STYLE.fullmatch(name) and name != "NvOptimusEnablementCuda":
             by_name.setdefault(name, library)
-    sets: dict[tuple[str, str], set[str]] = {}
-    for kind, version, name in fingerprints:
-        sets.setdefault((kind, version), set()).add(name)
+    sets: dict[tuple[str, str, str], set[str]] = {}
+    for kind, version, file, name in fingerprints:
+        sets.setdefault((kind, version, file), set()).add(name)
     return NameTables(
         functions=by_name,
         dll_patterns=tuple(dll_patterns),
         fingerprints=tuple(
-            Fingerprint(kind, version, frozenset(names))
-            for (kind, version), names in sorted(sets.items(), key=lambda item: (item[0][0], version_key(item[0][1])))
+            Fingerprint(kind, version, file, frozenset(names))
+            for (kind, version, file), names in sorted(
+                sets.items(), key=lambda item: (item[0][0], version_key(item[0][1]), item[0][2])
+            )
         ),
         loader={(name, version, flags): symbol for symbol, name, version, flags in loader},
     )
