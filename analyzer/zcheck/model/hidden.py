@@ -7,6 +7,9 @@ from typing import Literal
 from zcheck.model.base import Confidence, Problem, Record
 
 Encoding = Literal["ascii", "utf-16", "metadata", "code"]
+DllHow = Literal["exact", "no-suffix", "list", "format", "fragments", "p-invoke", "runtime"]
+FunctionHow = Literal["string", "shape", "joined", "p-invoke", "loader"]
+RuntimeKind = Literal["cudart", "cudart-hybrid", "cuda.lib"]
 
 
 class Place(Record, frozen=True):
@@ -35,7 +38,7 @@ class DynamicDll(Record, frozen=True):
 
     dll: str
     library: str
-    how: Literal["exact", "no-suffix", "list", "format", "fragments", "p-invoke", "runtime"]
+    how: DllHow
     confidence: Confidence
     place: Place
     parts: tuple[str, ...] = ()
@@ -51,7 +54,7 @@ class DynamicFunction(Record, frozen=True):
 
     name: str
     library: str
-    how: Literal["string", "shape", "joined", "p-invoke", "loader"]
+    how: FunctionHow
     confidence: Confidence
     place: Place
     symbol: str = ""
@@ -76,7 +79,7 @@ class LinkedRuntime(Record, frozen=True):
     the newest one are there. ``whole_file``: the file is the runtime DLL itself.
     """
 
-    kind: Literal["cudart", "cuda.lib"]
+    kind: RuntimeKind
     oldest: str
     newest: str
     seen: int

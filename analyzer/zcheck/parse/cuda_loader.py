@@ -1,4 +1,4 @@
-"""Which driver functions a program really uses through CUDA 13's linked-in driver loader (``cuda.lib``).
+"""Which functions a program really uses through CUDA 13's linked-in loaders (``cuda.lib``, the hybrid runtime).
 
 Since CUDA 13 the import library for ``nvcuda.dll`` is a static loader: at start it asks ``cuGetProcAddress`` for all 700
 functions and keeps each answer in a slot. The linker keeps a function's stub only where the program calls it, and only
@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import BinaryIO, NamedTuple
 
-from zcheck.model.base import Limits
+from zcheck.model.base import Confidence, Limits
 from zcheck.model.facts import PeFacts, Section
 from zcheck.model.hidden import DynamicFunction, Place
 from zcheck.parse.names import NameTables
@@ -35,6 +35,8 @@ _STEP = re.compile(
     rb"(?s)[\x48\x4c]\x8d[\x05\x0d\x15\x1d\x25\x2d\x35\x3d](?P<lea>....)|\xff\x15(?P<call>....)"
     rb"|\x41\xb8(?P<version>....)|\x41\xb9(?P<flags>....)|\x44\x8d[\x48-\x4f](?P<relative>.)"
 )
+_CHAIN = re.compile(rb"(?s)\xe8....\xb9..\x00\x00\x48\x89\x05....\xe8")
+_NUMBERED = re.compile(rb"(?s)\xb9(?P<number>..\x00\x00)|\xe8(?P<call>....)|\x48\x89\x05(?P<store>....)")
 _GAP = 512
 """bytes of code between two names that still belong to one loader function"""
 _FEWEST = 20
@@ -79,11 +81,63 @@ def used(
             offset = rva - section.rva
             place = Place(section.name, offset, section.offset + offset, "code")
             symbol = slot.symbol if slot.symbol != slot.name else ""
-            confidence = "high" if slot.symbol else "medium"
+            confidence: Confidence = "high" if slot.symbol else "medium"
             result.append(
                 DynamicFunction(slot.name, "nvcuda", "loader", confidence, place, symbol=symbol, version=slot.version)
             )
     return tuple(sorted(result, key=lambda function: (function.name, function.symbol)))[: limits.symbols]
+
+
+def used_runtime(
+    file: BinaryIO, facts: PeFacts, names: NameTables, limits: Limits
+) -> tuple[DynamicFunction, ...]:
+    """The runtime functions used through CUDA 13's hybrid loader, by name; empty when there is no such loader.
+
+    The loader asks the driver's runtime DLL for each function by number (``B9`` number, ``E8`` call, ``48 89 05`` store
+    into the slot, hundreds of times one after the other); a slot that other code reads is a used function. Functions
+    that the loader's own code calls are there in any case: low confidence.
+    """
+    code = [s for s in facts.sections if s.executable and s.size]
+    slots: dict[int, tuple[str, bool]] = {}
+    for section in code:
+        for start, data in _pieces(file, section):
+            chain = [match.start() for match in _CHAIN.finditer(data)]
+            if len(chain) >= _FEWEST:
+                first, last = max(0, chain[0] - 16), min(len(data), chain[-1] + 64)
+                slots.update(_numbered(data[first:last], start + first, names))
+    if len(slots) < _FEWEST:
+        return ()
+    found: dict[str, DynamicFunction] = {}
+    for rva, target in _targets(file, code, _READS):
+        name, own = slots.get(target, ("", False))
+        section_of = _section(facts, rva)
+        if name and name not in found and section_of is not None:
+            offset = rva - section_of.rva
+            place = Place(section_of.name, offset, section_of.offset + offset, "code")
+            found[name] = DynamicFunction(name, "cudart", "loader", "low" if own else "high", place)
+    return tuple(found[name] for name in sorted(found))[: limits.symbols]
+
+
+def _numbered(data: bytes, rva: int, names: NameTables) -> dict[int, tuple[str, bool]]:
+    slots: dict[int, tuple[str, bool]] = {}
+    number = asked = -1
+    for match in _NUMBERED.finditer(data):
+        value = int.from_bytes(match.group(match.lastgroup or 0), "little", signed=True)
+        if match.lastgroup == "number":
+            number = value
+        elif match.lastgroup == "call":
+            asked = number
+        elif asked in names.hybrid:
+            slots[rva + match.end() + value] = names.hybrid[asked]
+    return slots
+
+
+def _pieces(file: BinaryIO, section: Section) -> Iterator[tuple[int, bytes]]:
+    """(RVA, bytes) of a section, overlapping by a quarter so that a loader function lies whole in one of them."""
+    step = _PIECE * 3 // 4
+    for at in range(0, section.size, step):
+        file.seek(section.offset + at)
+        yield section.rva + at, file.read(min(_PIECE, section.size - at))
 
 
 def _section(facts: PeFacts, rva: int) -> Section | None:
@@ -128,7 +182,13 @@ def _regions(found: list[int]) -> list[tuple[int, int]]:
 
 
 def _pairs(
-    file: BinaryIO, section: Section, first: int, last: int, facts: PeFacts, texts: Mapping[int, str], names: NameTables,
+    file: BinaryIO,
+    section: Section,
+    first: int,
+    last: int,
+    facts: PeFacts,
+    texts: Mapping[int, str],
+    names: NameTables,
     called: set[int],
 ) -> dict[int, _Slot]:
     """Slot RVA → function, from the blocks between calls; adds the pointers that are called to ``called``."""

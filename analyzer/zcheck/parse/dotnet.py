@@ -142,9 +142,7 @@ def _offset(facts: PeFacts, rva: int) -> int:
     raise _Odd(f"RVA {rva:#x} lies in no section")
 
 
-def _user_strings(
-    data: bytes, stream: tuple[int, int], base: int, limits: Limits
-) -> tuple[tuple[int, str], ...]:
+def _user_strings(data: bytes, stream: tuple[int, int], base: int, limits: Limits) -> tuple[tuple[int, str], ...]:
     """String literals (II.24.2.4) that could matter: length-prefixed UTF-16 with one more byte behind."""
     at, end = stream[0] + 1, min(stream[0] + stream[1], len(data))
     found: list[tuple[int, str]] = []

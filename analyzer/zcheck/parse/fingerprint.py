@@ -8,28 +8,33 @@ NVIDIA's files (``coverage_db/fingerprints*``).
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Literal, cast
-
 from zcheck.model.base import Confidence
-from zcheck.model.hidden import LinkedRuntime
+from zcheck.model.hidden import LinkedRuntime, RuntimeKind
 from zcheck.parse.names import Fingerprint, NameTables
 
 # A linked-in cudart keeps all of its names but one or two (linkers drop whole objects, and it is few large ones). The
 # driver loader's objects are dropped when unused (graphics, profiler), and 12 releases' names differ by a tenth.
+_HYBRID_DLL = "nvcudart_hybrid64.dll"
 _FEWEST = 100
 """names that make a fingerprint (the static runtime of 13.5 has two: it is the hybrid loader)"""
 _SHARE = {"cudart": 0.9, "cuda.lib": 0.6}
 
 
-def recognise(seen: Collection[str], tables: NameTables, own_exports: Collection[str] = ()) -> tuple[LinkedRuntime, ...]:
+def recognise(
+    seen: Collection[str], tables: NameTables, own_exports: Collection[str] = (), files: Collection[str] = ()
+) -> tuple[LinkedRuntime, ...]:
     """The runtimes whose fingerprint is among ``seen`` names, cudart before cuda.lib.
+
+    CUDA 13's hybrid runtime has no names but its DLL's: ``files`` are the lower-case DLL names of whole strings. Its
+    version is not told (the loaders of 13.0 and 13.5 look alike from outside).
 
     The version is the measured one with the fewest differences, or a span where several fit equally. ``own_exports``
     (exported names of the file) tell the runtime DLL itself from a program that has it linked in.
     """
     names = set(seen)
     found: list[LinkedRuntime] = []
-    for kind in ("cudart", "cuda.lib"):
+    kinds: tuple[RuntimeKind, ...] = ("cudart", "cuda.lib")
+    for kind in kinds:
         # names that an already recognised runtime explains say nothing about the next one
         explained = names_of(found, tables)
         candidates = [
@@ -41,7 +46,7 @@ def recognise(seen: Collection[str], tables: NameTables, own_exports: Collection
             whole = kind == "cudart" and exported >= 100
             found.append(
                 LinkedRuntime(
-                    kind=cast(Literal["cudart", "cuda.lib"], kind),
+                    kind=kind,
                     oldest=runtime[0].version,
                     newest=runtime[-1].version,
                     seen=len(names & runtime[-1].names),
@@ -50,6 +55,10 @@ def recognise(seen: Collection[str], tables: NameTables, own_exports: Collection
                     whole_file=whole,
                 )
             )
+    if _HYBRID_DLL in files and not any(runtime.whole_file for runtime in found):
+        known = tables.fingerprint_names.get("cudart-hybrid", frozenset())
+        here = len(known & names)
+        found.append(LinkedRuntime("cudart-hybrid", "13", "13", here, len(known), "high" if here else "medium"))
     return tuple(found)
 
 
@@ -69,7 +78,8 @@ def _best(seen: set[str], candidates: list[Fingerprint], united: frozenset[str])
     if not scored:
         return None
     least = min(difference for difference, _ in scored)
-    return [fingerprint for difference, fingerprint in scored if difference == least]
+    # the DLL and the static library of one version differ in one name, so one name tells no versions apart
+    return [fingerprint for difference, fingerprint in scored if difference <= least + 1]
 
 
 def _confidence(seen: set[str], fingerprint: Fingerprint) -> Confidence:

@@ -50,6 +50,8 @@ class NameTables:
     fingerprints: tuple[Fingerprint, ...] = ()
     loader: Mapping[tuple[str, int, int], str] = field(default_factory=dict)
     """(asked name, CUDA version, flags) → exported symbol, for CUDA 13's driver loader"""
+    hybrid: Mapping[int, tuple[str, bool]] = field(default_factory=dict)
+    """number → (runtime function, the loader calls it itself), for CUDA 13's hybrid runtime loader"""
 
     @cached_property
     def _patterns(self) -> tuple[tuple[str, re.Pattern[str]], ...]:
@@ -69,7 +71,8 @@ class NameTables:
         exact = [pattern.removesuffix(r"\.dll") for _, pattern in self.dll_patterns if ".*" not in pattern]
         # a word without digits is a label far more often than a DLL, but for the driver's own names
         return re.compile(
-            r"(?=.*\d|nvcuda$|nvcuvid$|nvoptix$)(?:" + "|".join(f"(?:{pattern})" for pattern in exact) + ")", re.IGNORECASE
+            r"(?=.*\d|nvcuda$|nvcuvid$|nvoptix$)(?:" + "|".join(f"(?:{pattern})" for pattern in exact) + ")",
+            re.IGNORECASE,
         )
 
     @cached_property
@@ -117,12 +120,14 @@ def build(
     dll_patterns: Iterable[tuple[str, str]],
     fingerprints: Iterable[tuple[str, str, str, str]] = (),
     loader: Iterable[tuple[str, str, int, int]] = (),
+    hybrid: Iterable[tuple[int, str, bool]] = (),
 ) -> NameTables:
     """NameTables from rows.
 
     ``functions``: (name, library), the first library given for a name stands, names outside NVIDIA's naming (C++
     manglings, ``Event`` …) are left out; ``dll_patterns``: (library, regular expression); ``fingerprints``: (kind,
-    version, file, name); ``loader``: (symbol, asked name, version, flags).
+    version, file, name); ``loader``: (symbol, asked name, version, flags); ``hybrid``: (number, function,
+    whether the loader calls it itself).
     """
     by_name: dict[str, str] = {}
     for name, library in functions:
@@ -141,6 +146,7 @@ def build(
             )
         ),
         loader={(name, version, flags): symbol for symbol, name, version, flags in loader},
+        hybrid={number: (name, own) for number, name, own in hybrid},
     )
 
 

@@ -16,9 +16,13 @@ from zcheck.model.base import Confidence, Problem
 from zcheck.model.facts import PeFacts
 from zcheck.model.hidden import (
     ChildProgram,
+    DllHow,
     DynamicDll,
     DynamicFunction,
+    Encoding,
+    FunctionHow,
     HiddenFacts,
+    LinkedRuntime,
     LoaderFacts,
     NameMention,
     PInvoke,
@@ -28,12 +32,16 @@ from zcheck.parse import fingerprint
 from zcheck.parse.names import NameTables
 from zcheck.parse.names_tokens import Token
 
-_LOAD = re.compile(r"Load(?:Library(?:Ex)?[AW]?|PackagedLibrary)|LdrLoadDll|SDL_LoadObject|g_module_open|uv_dlopen|dlopen")
+_LOAD = re.compile(
+    r"Load(?:Library(?:Ex)?[AW]?|PackagedLibrary)|LdrLoadDll|SDL_LoadObject|g_module_open|uv_dlopen|dlopen"
+)
 _LOOK_UP = re.compile(r"GetProcAddress|LdrGetProcedureAddress(?:Ex)?|SDL_LoadFunction|g_module_symbol|uv_dlsym|dlsym")
 _HOOK = re.compile(r"_*(?:delayLoadHelper2?|pfnDliNotifyHook2?|pfnDliFailureHook2?|FUnloadDelayLoadedDLL2)(?:@\d+)?")
 _FORMAT = re.compile(r"%[0-9]*(?:ll|l|z)?[diu]|%s")
 _VERSIONED = re.compile(r"([A-Za-z]+)(?:32|64)_?")
-_INSIDE = re.compile(r"(?:__)?(?:cu[A-Z]|cuda[A-Z]|cublas|cudnn[A-Z]|cufft[A-Z]|curand[A-Z]|cusparse[A-Z]|cusolver|nvml[A-Z]|nvrtc[A-Z])")
+_INSIDE = re.compile(
+    r"(?:__)?(?:cu[A-Z]|cuda[A-Z]|cublas|cudnn[A-Z]|cufft[A-Z]|curand[A-Z]|cusparse[A-Z]|cusolver|nvml[A-Z]|nvrtc[A-Z])"
+)
 _RUNTIME_DLLS = frozenset({"nvcuda.dll", "nvcudart_hybrid64.dll"})
 _MOST = 4096
 """names of one sort kept for a report"""
@@ -61,7 +69,7 @@ class Sorter:
         self.managed_loads: tuple[str, ...] = ()
         self.loader_functions: tuple[DynamicFunction, ...] = ()
         self.offsets: dict[int, str] = {}
-        self.runtimes: tuple[fingerprint.LinkedRuntime, ...] = ()
+        self.runtimes: tuple[LinkedRuntime, ...] = ()
         self.mentions: dict[tuple[str, bool], NameMention] = {}
         imports = facts.imports if facts else ()
         self.imported_dlls = {dll.dll.lower() for dll in imports}
@@ -90,15 +98,16 @@ class Sorter:
             else:
                 _keep(self.files, token.text.lower(), token)
         whole = [name for name, token in self.words.items() if token.whole]
-        self.runtimes = fingerprint.recognise(whole, self.names, self.exported)
+        files = {name for name, token in self.files.items() if token.whole}
+        self.runtimes = fingerprint.recognise(whole, self.names, self.exported, files)
 
     def take_p_invokes(self, p_invokes: tuple[PInvoke, ...], managed_loads: tuple[str, ...]) -> None:
         """Imports from .NET metadata, and the framework's own loading functions that it refers to."""
         self.p_invokes, self.managed_loads = p_invokes, managed_loads
 
     def take_loader(self, functions: tuple[DynamicFunction, ...]) -> None:
-        """Functions whose slot of the linked-in driver loader is read."""
-        self.loader_functions = functions
+        """Functions whose slot of a linked-in loader is read."""
+        self.loader_functions += functions
 
     def name_offsets(self) -> dict[int, str]:
         """File offset → name of each whole ASCII string that a runtime could bring along."""
@@ -164,7 +173,7 @@ class Sorter:
 
     def place(self, token: Token) -> Place:
         """Section and offsets of a string."""
-        encoding = "utf-16" if token.utf16 else "ascii"
+        encoding: Encoding = "utf-16" if token.utf16 else "ascii"
         for section in self.facts.sections if self.facts else ():
             if section.offset <= token.offset < section.offset + section.size:
                 return Place(section.name, token.offset - section.offset, token.offset, encoding)
@@ -210,7 +219,8 @@ class Sorter:
                     self.mentions[dll, True] = NameMention(dll, library, why, place, True)
             elif library or how != "format":
                 (dlls if library else others).setdefault(
-                    dll.lower(), DynamicDll(dll, library, how, confidence, place)  # type: ignore[arg-type]
+                    dll.lower(),
+                    DynamicDll(dll, library, how, confidence, place),
                 )
         for lower, token in self.bare.items():
             dll = token.text + ".dll"
@@ -233,15 +243,15 @@ class Sorter:
             for name, token in self.words.items()
         )
 
-    def _dll_name(self, token: Token) -> tuple[str, str, Confidence]:
+    def _dll_name(self, token: Token) -> tuple[str, DllHow, Confidence]:
         """The name as the loader gets it, how it stands in the file, and how sure that is."""
         text = token.text
         if "%" in text:
             return re.sub(r"\*+", "*", _FORMAT.sub("*", text)), "format", "medium"
         if token.joined:
-            for library, pattern in self.names.dll_ends:
+            for _, pattern in self.names.dll_ends:
                 if match := pattern.search(text):
-                    return match.group(), "exact" if library else "", "low"
+                    return match.group(), "exact", "low"
             return text, "exact", "low"
         return (text, "list", "medium") if token.listed else (text, "exact", "high")
 
@@ -276,7 +286,7 @@ class Sorter:
                 continue
             if self.names.library_of_dll(dll.replace("*", "1")) and dll not in self.imported_dlls:
                 place = self.place(token)
-                dlls.setdefault(dll, DynamicDll(dll, library, "fragments", confidence, place, parts))  # type: ignore[arg-type]
+                dlls.setdefault(dll, DynamicDll(dll, library, "fragments", confidence, place, parts))
 
     def _functions(
         self, loader: LoaderFacts, dlls: dict[str, DynamicDll], brought: frozenset[str]
@@ -313,8 +323,8 @@ class Sorter:
                 why = f"no DLL of {library} is named in the file"
             else:
                 how = "string" if token.whole and how == "string" else ("joined" if not token.whole else how)
-                confidence: Confidence = {"string": "high", "shape": "medium", "joined": "low"}[how]  # type: ignore[assignment]
-                functions[name, ""] = DynamicFunction(name, named[family(library)], how, confidence, place)  # type: ignore[arg-type]
+                confidence: Confidence = {"string": "high", "shape": "medium", "joined": "low"}[how]
+                functions[name, ""] = DynamicFunction(name, named[family(library)], how, confidence, place)
                 continue
             self.mentions[name, False] = NameMention(name, library, why, place)
         return functions, subtracted

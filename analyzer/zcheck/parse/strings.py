@@ -38,7 +38,9 @@ _FRAGMENT_ANCHOR = re.compile(rb"6\x00?4\x00?_")
 _WORD = re.compile(rb"[A-Za-z0-9_]+")
 _WORD_16 = re.compile(rb"(?:[A-Za-z0-9_]\x00)+")
 _FRAGMENT = re.compile(rb"64_(?:\d{1,4}(?:_\d{1,3})?|(?:%\d*[du]_?){1,3}\d?)(?:\.dll)?(?=\x00)")
-_FRAGMENT_16 = re.compile(rb"6\x004\x00_\x00(?:\d\x00){1,4}(?:_\x00(?:\d\x00){1,3})?(?:\.\x00d\x00l\x00l\x00)?(?=\x00\x00)")
+_FRAGMENT_16 = re.compile(
+    rb"6\x004\x00_\x00(?:\d\x00){1,4}(?:_\x00(?:\d\x00){1,3})?(?:\.\x00d\x00l\x00l\x00)?(?=\x00\x00)"
+)
 _INSIDE = re.compile(rb"cu[A-Z]|cuda[A-Z]|cublas|cudnn|cufft|curand|cusparse|cusolver|nvml[A-Z]|nvrtc[A-Z]")
 _LONG_TEXT = re.compile(rb"[\t\n\r\x20-\x7e]{120}")
 _TEXT = re.compile(rb"[\t\n\r\x20-\x7e]{80}")
@@ -91,7 +93,9 @@ def scan_file(
     problems: list[Problem] = list(managed.problems) if managed is not None else []
     for token in _tokens(file, ranges, size):
         if len(tokens) >= limits.strings:
-            problems.append(Problem(path=name, reason=f"more than {limits.strings} names", offset=token.offset, partial=True))
+            problems.append(
+                Problem(path=name, reason=f"more than {limits.strings} names", offset=token.offset, partial=True)
+            )
             break
         tokens.append(token)
     if managed is not None:
@@ -100,9 +104,12 @@ def scan_file(
     if managed is not None:
         sorter.take_p_invokes(managed.p_invokes, managed.loads)
     sorter.take(tokens)
-    driver_loader = [runtime for runtime in sorter.runtimes if runtime.kind == "cuda.lib"]
-    if driver_loader and facts is not None and facts.machine == "x64":
-        sorter.take_loader(cuda_loader.used(file, facts, sorter.name_offsets(), names, limits))
+    linked = {runtime.kind for runtime in sorter.runtimes}
+    if facts is not None and facts.machine == "x64":
+        if "cuda.lib" in linked:
+            sorter.take_loader(cuda_loader.used(file, facts, sorter.name_offsets(), names, limits))
+        if "cudart-hybrid" in linked:
+            sorter.take_loader(cuda_loader.used_runtime(file, facts, names, limits))
     scanned = sum(end - start for start, end in ranges)
     return sorter.result(scanned, size - scanned, tuple(problems))
 
@@ -198,7 +205,9 @@ def _word(data: bytes, at: int, base: int) -> tuple[Token | None, int]:
     if inside or end - start > _LONGEST:
         # no name begins here, unless strings run into each other
         if _INSIDE.match(data, at) and _long_text(data, start, end):
-            return Token("word", data[start : min(end, start + 4096)].decode("ascii"), base + start, False, False, True), end
+            return Token(
+                "word", data[start : min(end, start + 4096)].decode("ascii"), base + start, False, False, True
+            ), end
         return None, end if end - start > _LONGEST else at + 2
     text = data[start:end].decode("ascii")
     whole = end < len(data) and data[end] == 0 and not _text_before(data, start)
@@ -238,9 +247,7 @@ def _file(data: bytes, dot: int, end: int, base: int) -> Token | None:
     before = data[start - step] if start >= step and (not wide or data[start - 1] == 0) else 0
     listed = after in _SEPARATORS or before in _SEPARATORS
     in_path = before in b"\\/"
-    prose = not (listed or in_path) and (
-        _text_before16(data, start) if wide else _text_before(data, start)
-    )
+    prose = not (listed or in_path) and (_text_before16(data, start) if wide else _text_before(data, start))
     whole = (follows_nul or after in _SEPARATORS) and not prose
     joined = not whole and not wide and _long_text(data, start, end)
     if not whole and not joined and after and _IS_WORD[after]:
