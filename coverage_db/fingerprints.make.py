@@ -6,7 +6,8 @@ Reads ``cudart64_*.dll`` (identifier strings that a linked-in runtime brings alo
 ``cuda.lib`` (the driver loader that is linked into programs: its strings, and for each driver function the name and
 version that it asks ``cuGetProcAddress`` for) and ``cudart.lib`` (the loader of the hybrid runtime, which asks the
 driver's ``nvcudart_hybrid64.dll`` for runtime functions by number). Writes ``fingerprints.csv``,
-``fingerprints.loader.csv``, ``fingerprints.hybrid.csv`` and ``fingerprints.files.csv`` beside itself. Formats: PE and COFF specification, section "Archive (Library) File Format".
+``fingerprints.loader.csv``, ``fingerprints.hybrid.csv`` and ``fingerprints.files.csv`` beside itself. Formats: PE and
+COFF specification, section "Archive (Library) File Format".
 """
 
 from __future__ import annotations
@@ -112,23 +113,12 @@ def hybrid_numbers(obj: bytes) -> set[tuple[int, str]]:
                 elif match.lastgroup == "store" and match.start("store") in symbols and asked >= 0:
                     slot = symbols[match.start("store")], int.from_bytes(match["store"], "little", signed=True)
                     numbers[slot] = asked
+                    asked = -1
         function = starts.get(section.pointerto_raw_data, "")
         for address, symbol in symbols.items() if function else ():
             if symbol == "cachedFunctionPointers" and code[address - 2 : address - 1] == b"\x8b":
                 reads[symbol, int.from_bytes(code[address : address + 4], "little", signed=True)] = function
     return {(numbers[slot], function) for slot, function in reads.items() if slot in numbers}
-
-
-def hybrid_own(obj: bytes) -> set[str]:
-    """Runtime functions that the hybrid loader's other objects call themselves."""
-    import lief
-
-    coff = lief.COFF.parse(list(obj))
-    if not isinstance(coff, lief.COFF.Binary):
-        return set()
-    if any(str(s.name) == "cachedFunctionPointers" for s in coff.symbols):
-        return set()
-    return {str(s.name) for s in coff.symbols if s.section is None and str(s.name).startswith("cuda")}
 
 
 def table(path: Path, header: tuple[str, ...], rows: list[tuple[object, ...]]) -> None:
@@ -159,7 +149,6 @@ def main(folder: Path) -> None:
     names: dict[tuple[str, str], set[int]] = defaultdict(set)
     asked: dict[tuple[str, str, int, int], set[int]] = defaultdict(set)
     hybrid: dict[tuple[int, str], set[int]] = defaultdict(set)
-    own: set[str] = set()
     for kind in ("cudart", "cudart-hybrid", "cuda.lib"):
         for wheel in wheels:
             version = wheel.name.split("-")[1]
@@ -183,15 +172,14 @@ def main(folder: Path) -> None:
                         if kind == "cudart-hybrid":
                             for row in hybrid_numbers(part):
                                 hybrid[row].add(number)
-                            own |= hybrid_own(part)
                         if kind == "cuda.lib":
                             for pair in loader_pairs(part):
                                 asked[pair].add(number)
     here = Path(__file__).parent
     table(here / "fingerprints.files.csv", ("id", "kind", "version", "package", "file", "sha256"), files)
     table(here / "fingerprints.csv", ("kind", "name", "files"), [(*k, runs(v)) for k, v in sorted(names.items())])
-    rows = [(n, name, "yes" if name in own else "no", runs(v)) for (n, name), v in sorted(hybrid.items())]
-    table(here / "fingerprints.hybrid.csv", ("number", "name", "loader_calls_it", "files"), rows)
+    rows = [(n, name, runs(v)) for (n, name), v in sorted(hybrid.items())]
+    table(here / "fingerprints.hybrid.csv", ("number", "name", "files"), rows)
     columns = ("symbol", "name", "version", "flags", "files")
     table(here / "fingerprints.loader.csv", columns, [(*k, runs(v)) for k, v in sorted(asked.items())])
 

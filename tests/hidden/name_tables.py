@@ -46,8 +46,5 @@ def tables() -> NameTables:
             (row["symbol"], row["name"], int(row["version"]), int(row["flags"]))
             for row in rows("fingerprints.loader.csv")
         ],
-        [
-            (int(row["number"]), row["name"], row["loader_calls_it"] == "yes")
-            for row in rows("fingerprints.hybrid.csv")
-        ],
+        [(int(row["number"]), row["name"]) for row in rows("fingerprints.hybrid.csv")],
     )

@@ -13,7 +13,10 @@ RuntimeKind = Literal["cudart", "cudart-hybrid", "cuda.lib"]
 
 
 class Place(Record, frozen=True):
-    """Where it was read. ``offset`` in bytes from the section's start, ``file_offset`` from the file's."""
+    """Where it was read. ``offset`` in bytes from the section's start, ``file_offset`` from the file's.
+
+    For .NET metadata, ``section`` is the table and ``offset`` the row.
+    """
 
     section: str
     offset: int
@@ -30,8 +33,8 @@ class DynamicDll(Record, frozen=True):
     """A DLL that the file names for loading at run time.
 
     ``dll`` as the loader gets it (``.dll`` added where the program leaves that to Windows; digits that only the running
-    program knows stand as ``*``); ``library`` is the CUDA library, empty for any other DLL. ``how``: ``exact`` the whole
-    name; ``no-suffix`` without ``.dll``; ``list`` one of several in a string; ``format`` a printf pattern;
+    program knows stand as ``*``); ``library`` is the CUDA library, empty for any other DLL. ``how``: ``exact`` the
+    whole name; ``no-suffix`` without ``.dll``; ``list`` one of several in a string; ``format`` a printf pattern;
     ``fragments`` put together from ``parts``; ``p-invoke`` a .NET module reference; ``runtime`` loaded by the NVIDIA
     runtime linked into the file, not by the program's own code.
     """
@@ -48,8 +51,8 @@ class DynamicFunction(Record, frozen=True):
     """A function name for a look-up at run time; ``symbol`` is the exported name where the loader asks for another.
 
     ``how``: ``string`` a whole string; ``shape`` a string shaped like the library's names that no table holds;
-    ``joined`` found inside strings stored without terminators (Go, Rust); ``p-invoke`` .NET metadata; ``loader`` a slot of
-    CUDA 13's linked-in driver loader that code reads.
+    ``joined`` found inside strings stored without terminators (Go, Rust); ``p-invoke`` .NET metadata; ``loader`` a slot
+    of CUDA 13's linked-in driver loader that code reads.
     """
 
     name: str

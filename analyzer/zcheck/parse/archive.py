@@ -51,11 +51,9 @@ def recognise(
         evidence = f"{sign.bytes[:24]!r} in its {sign.where}"
         return ArchiveFacts(name, sign.form, evidence, sign.tool, limitation=frozen.limitation(sign))
     problems: list[Problem] = []
-    listed = []
-    count = 0
+    listed: list[ArchiveMember] = []
     for member in _members(file, name, form, Budget(limits), problems, list_only=True):
-        count += 1
-        if count <= _LISTED:
+        if len(listed) < _LISTED:
             listed.append(ArchiveMember(member.path, member.size, member.kind))
     kind, limitation = _nature(file, form, listed, facts)
     if any(problem.partial for problem in problems) and limitation is None:

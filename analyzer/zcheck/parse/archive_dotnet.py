@@ -2,7 +2,8 @@
 
 In the host, eight bytes before a fixed 32-byte signature hold the manifest's offset: u32 major, u32 minor, i32 files,
 string id; from version 2 the places of deps.json and runtimeconfig.json and u64 flags; then for each file i64 offset,
-i64 size, from version 6 i64 packed size (0 plain, else raw deflate), u8 type, string path. Strings carry a 7-bit length.
+i64 size, from version 6 i64 packed size (0 plain, else raw deflate), u8 type, string path. Strings carry a 7-bit
+length.
 """
 
 from __future__ import annotations

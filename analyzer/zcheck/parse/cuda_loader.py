@@ -1,13 +1,13 @@
 """Which functions a program really uses through CUDA 13's linked-in loaders (``cuda.lib``, the hybrid runtime).
 
-Since CUDA 13 the import library for ``nvcuda.dll`` is a static loader: at start it asks ``cuGetProcAddress`` for all 700
-functions and keeps each answer in a slot. The linker keeps a function's stub only where the program calls it, and only
-stubs read slots. So code tells what strings cannot: the loader pairs a name and a slot (two ``lea`` before one call), and
-a slot that other code reads belongs to a used function.
+Since CUDA 13 the import library for ``nvcuda.dll`` is a static loader: at start it asks ``cuGetProcAddress`` for all
+700 functions and keeps each answer in a slot. The linker keeps a function's stub only where the program calls it, and
+only stubs read slots. So code tells what strings cannot: the loader pairs a name and a slot (two ``lea`` before one
+call), and a slot that other code reads belongs to a used function.
 
 x64 forms (Intel SDM volume 2, RIP-relative ModRM 00 reg 101): ``48/4C 8D`` lea, ``48/4C 8B`` mov, ``FF /2 /4`` call and
-jmp, ``48/4C 39/3B`` and ``48 83 /7`` compare; ``41 B8`` and ``41 B9`` set the third and fourth argument (version, flags),
-``44 8D`` the fourth relative to a zeroed register.
+jmp, ``48/4C 39/3B`` and ``48 83 /7`` compare; ``41 B8`` and ``41 B9`` set the third and fourth argument (version,
+flags), ``44 8D`` the fourth relative to a zeroed register.
 """
 
 from __future__ import annotations
@@ -61,10 +61,10 @@ def used(
     found = [rva for rva, target in _targets(file, code, (_LEA,)) if target in texts]
     slots: dict[int, _Slot] = {}
     called: set[int] = set()
-    for first, last in _regions(found):
+    for first, last, _ in _runs(found, _GAP):
         section = _section(facts, first)
-        if section is not None:
-            slots.update(_pairs(file, section, first, last, facts, texts, names, called))
+        if section is not None:  # with room for the block before the first name and behind the last
+            slots.update(_pairs(file, section, first - 64, last + 64, facts, texts, names, called))
     for pointer in called:
         slots.pop(pointer, None)  # the loader's own pointer to cuGetProcAddress
     if len(slots) < _FEWEST:
@@ -88,38 +88,36 @@ def used(
     return tuple(sorted(result, key=lambda function: (function.name, function.symbol)))[: limits.symbols]
 
 
-def used_runtime(
-    file: BinaryIO, facts: PeFacts, names: NameTables, limits: Limits
-) -> tuple[DynamicFunction, ...]:
+def used_runtime(file: BinaryIO, facts: PeFacts, names: NameTables, limits: Limits) -> tuple[DynamicFunction, ...]:
     """The runtime functions used through CUDA 13's hybrid loader, by name; empty when there is no such loader.
 
     The loader asks the driver's runtime DLL for each function by number (``B9`` number, ``E8`` call, ``48 89 05`` store
-    into the slot, hundreds of times one after the other); a slot that other code reads is a used function. Functions
-    that the loader's own code calls are there in any case: low confidence.
+    into the slot, hundreds of times one after the other); a slot that other code reads is a used function.
     """
     code = [s for s in facts.sections if s.executable and s.size]
-    slots: dict[int, tuple[str, bool]] = {}
+    slots: dict[int, str] = {}
     for section in code:
         for start, data in _pieces(file, section):
             chain = [match.start() for match in _CHAIN.finditer(data)]
-            if len(chain) >= _FEWEST:
-                first, last = max(0, chain[0] - 16), min(len(data), chain[-1] + 64)
-                slots.update(_numbered(data[first:last], start + first, names))
+            for first, last, links in _runs(chain, 64):
+                if links >= _FEWEST:
+                    first, last = max(0, first - 16), last + 32
+                    slots.update(_numbered(data[first:last], start + first, names))
     if len(slots) < _FEWEST:
         return ()
     found: dict[str, DynamicFunction] = {}
     for rva, target in _targets(file, code, _READS):
-        name, own = slots.get(target, ("", False))
+        name = slots.get(target, "")
         section_of = _section(facts, rva)
         if name and name not in found and section_of is not None:
             offset = rva - section_of.rva
             place = Place(section_of.name, offset, section_of.offset + offset, "code")
-            found[name] = DynamicFunction(name, "cudart", "loader", "low" if own else "high", place)
+            found[name] = DynamicFunction(name, "cudart", "loader", "high", place)
     return tuple(found[name] for name in sorted(found))[: limits.symbols]
 
 
-def _numbered(data: bytes, rva: int, names: NameTables) -> dict[int, tuple[str, bool]]:
-    slots: dict[int, tuple[str, bool]] = {}
+def _numbered(data: bytes, rva: int, names: NameTables) -> dict[int, str]:
+    slots: dict[int, str] = {}
     number = asked = -1
     for match in _NUMBERED.finditer(data):
         value = int.from_bytes(match.group(match.lastgroup or 0), "little", signed=True)
@@ -129,6 +127,7 @@ def _numbered(data: bytes, rva: int, names: NameTables) -> dict[int, tuple[str, 
             asked = number
         elif asked in names.hybrid:
             slots[rva + match.end() + value] = names.hybrid[asked]
+            asked = -1  # a second store keeps something else
     return slots
 
 
@@ -170,15 +169,16 @@ def _targets(
                         yield here, base + match.end() + int.from_bytes(match.group(1), "little", signed=True)
 
 
-def _regions(found: list[int]) -> list[tuple[int, int]]:
-    """Stretches of code that name one function after the other, with room for the block before the first."""
-    regions: list[list[int]] = []
-    for rva in sorted(found):
-        if regions and rva - regions[-1][1] <= _GAP:
-            regions[-1][1] = rva
+def _runs(places: list[int], gap: int) -> list[tuple[int, int, int]]:
+    """(first, last, count) of places that follow each other within ``gap`` bytes."""
+    runs: list[list[int]] = []
+    for place in sorted(places):
+        if runs and place - runs[-1][1] <= gap:
+            runs[-1][1] = place
+            runs[-1][2] += 1
         else:
-            regions.append([rva, rva])
-    return [(first - 64, last + 64) for first, last in regions]
+            runs.append([place, place, 1])
+    return [(first, last, count) for first, last, count in runs]
 
 
 def _pairs(

@@ -1,4 +1,5 @@
-"""P/Invoke imports and string literals of a .NET assembly, from its metadata (ECMA-335 6th edition, partition II, 22 to 25).
+"""P/Invoke imports and string literals of a .NET assembly, from its metadata (ECMA-335 6th edition, partition II, 22 to
+25).
 
 Written by hand, for dnfile (the library for it) takes the whole file through pefile first and is an addition to pull in
 for three tables. Every offset and count is bounded by the metadata's own size; odd metadata gives Problems.
@@ -20,8 +21,8 @@ _LOADING = re.compile(r"Load(?:Library(?:Ex)?[AW]?|PackagedLibrary)|GetProcAddre
 _NATIVE_LIBRARY = frozenset({"Load", "TryLoad", "GetExport", "TryGetExport", "GetMainProgramHandle"})
 _LARGEST = 256 * 1024 * 1024
 
-# Columns of tables 0x00 to 0x1C (II.22): "2" and "4" are bytes; s, g, b are heap indices; a table number is a row index;
-# a name is a coded index.
+# Columns of tables 0x00 to 0x1C (II.22): "2" and "4" are bytes; s, g, b are heap indices; a table number is a row
+# index; a name is a coded index.
 _SCHEMAS: dict[int, tuple[int | str, ...]] = {
     0x00: ("2", "s", "g", "g", "g"),
     0x01: ("ResolutionScope", "s", "s"),
@@ -61,8 +62,8 @@ _CODED: dict[str, tuple[int, tuple[int, ...]]] = {
     "HasConstant": (2, (0x04, 0x08, 0x17)),
     "HasCustomAttribute": (
         5,
-        (0x06, 0x04, 0x01, 0x02, 0x08, 0x09, 0x0A, 0x00, 0x0E, 0x17, 0x14, 0x11, 0x1A, 0x1B, 0x20, 0x23, 0x26, 0x27, 0x28,
-         0x2A, 0x2C, 0x2B),
+        (0x06, 0x04, 0x01, 0x02, 0x08, 0x09, 0x0A, 0x00, 0x0E, 0x17, 0x14, 0x11, 0x1A, 0x1B, 0x20, 0x23, 0x26, 0x27,
+         0x28, 0x2A, 0x2C, 0x2B),
     ),
     "CustomAttributeType": (3, (0x06, 0x0A)),
     "HasFieldMarshal": (1, (0x04, 0x08)),

@@ -1,13 +1,14 @@
 """Which NVIDIA runtime is linked into a file, told by the names that it brings along.
 
-The runtime looks up hundreds of driver functions by name and holds the names of its own functions for tools; a program's
-own look-ups cannot be told from these, so they are taken off before a name counts as evidence. The tables are read off
-NVIDIA's files (``coverage_db/fingerprints*``).
+The runtime looks up hundreds of driver functions by name and holds the names of its own functions for tools; a
+program's own look-ups cannot be told from these, so they are taken off before a name counts as evidence. The tables are
+read off NVIDIA's files (``coverage_db/fingerprints*``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
+
 from zcheck.model.base import Confidence
 from zcheck.model.hidden import LinkedRuntime, RuntimeKind
 from zcheck.parse.names import Fingerprint, NameTables

@@ -50,8 +50,8 @@ class NameTables:
     fingerprints: tuple[Fingerprint, ...] = ()
     loader: Mapping[tuple[str, int, int], str] = field(default_factory=dict)
     """(asked name, CUDA version, flags) → exported symbol, for CUDA 13's driver loader"""
-    hybrid: Mapping[int, tuple[str, bool]] = field(default_factory=dict)
-    """number → (runtime function, the loader calls it itself), for CUDA 13's hybrid runtime loader"""
+    hybrid: Mapping[int, str] = field(default_factory=dict)
+    """number → runtime function, for CUDA 13's hybrid runtime loader"""
 
     @cached_property
     def _patterns(self) -> tuple[tuple[str, re.Pattern[str]], ...]:
@@ -120,14 +120,13 @@ def build(
     dll_patterns: Iterable[tuple[str, str]],
     fingerprints: Iterable[tuple[str, str, str, str]] = (),
     loader: Iterable[tuple[str, str, int, int]] = (),
-    hybrid: Iterable[tuple[int, str, bool]] = (),
+    hybrid: Iterable[tuple[int, str]] = (),
 ) -> NameTables:
     """NameTables from rows.
 
     ``functions``: (name, library), the first library given for a name stands, names outside NVIDIA's naming (C++
     manglings, ``Event`` …) are left out; ``dll_patterns``: (library, regular expression); ``fingerprints``: (kind,
-    version, file, name); ``loader``: (symbol, asked name, version, flags); ``hybrid``: (number, function,
-    whether the loader calls it itself).
+    version, file, name); ``loader``: (symbol, asked name, version, flags); ``hybrid``: (number, function).
     """
     by_name: dict[str, str] = {}
     for name, library in functions:
@@ -146,7 +145,7 @@ def build(
             )
         ),
         loader={(name, version, flags): symbol for symbol, name, version, flags in loader},
-        hybrid={number: (name, own) for number, name, own in hybrid},
+        hybrid=dict(hybrid),
     )
 
 

@@ -96,10 +96,26 @@ class Sorter:
                 if token.whole:
                     self.children.setdefault(token.text.lower(), token)
             else:
+                token = self._without_tail_of_number(token)
                 _keep(self.files, token.text.lower(), token)
         whole = [name for name, token in self.words.items() if token.whole]
         files = {name for name, token in self.files.items() if token.whole}
         self.runtimes = fingerprint.recognise(whole, self.names, self.exported, files)
+
+    def _without_tail_of_number(self, token: Token) -> Token:
+        """The DLL name without letters that are really the last bytes of a constant in front of it.
+
+        Compilers align string literals of eight bytes and more to four or eight.
+        """
+        if token.utf16 or token.joined or "%" in token.text or self.names.library_of_dll(token.text):
+            return token
+        for extra in (1, 2, 3):
+            text = token.text[extra:]
+            if (token.offset + extra) % 4 == 0 and (
+                self.names.library_of_dll(text) or text.lower() in self.own or text.lower() in self.imported_dlls
+            ):
+                return token._replace(text=text, offset=token.offset + extra)
+        return token
 
     def take_p_invokes(self, p_invokes: tuple[PInvoke, ...], managed_loads: tuple[str, ...]) -> None:
         """Imports from .NET metadata, and the framework's own loading functions that it refers to."""
@@ -198,10 +214,12 @@ class Sorter:
     def _dlls(self, loader: LoaderFacts) -> tuple[dict[str, DynamicDll], dict[str, DynamicDll]]:
         dlls: dict[str, DynamicDll] = {}
         others: dict[str, DynamicDll] = {}
-        for entry in self.p_invokes:
-            dll = entry.dll if entry.dll.lower().endswith((".dll", ".exe", ".so")) else entry.dll + ".dll"
+        for row, entry in enumerate(self.p_invokes, 1):
+            dll = _windows_name(entry.dll)
             library = self.names.library_of_dll(dll)
-            place = Place("ImplMap", 0, 0, "metadata")
+            if "/" in dll or (not library and ".so" in dll):
+                continue  # a library of another system
+            place = Place("ImplMap", row, 0, "metadata")
             target = dlls if library else others
             target.setdefault(dll.lower(), DynamicDll(dll, library, "p-invoke", "high", place))
         for lower, token in self.files.items():
@@ -276,12 +294,14 @@ class Sorter:
             library = self.names.stems.get(stem, "")
             if library in whole:
                 continue  # the whole name stands in the file or is imported: the stem says nothing more
+            parts = (token.text, *(() if versioned else versions))
+            confidence: Confidence = "medium" if versioned else "low"
             if versioned:
-                dll, parts, confidence = f"{lower.rstrip('_')}_*.dll", (token.text,), "medium"
+                dll = f"{lower.rstrip('_')}_*.dll"
             elif len(versions) == 1:
-                dll, parts, confidence = f"{stem}{versions[0]}.dll", (token.text, versions[0]), "low"
-            elif versions or any(text.startswith("64_%") for text in self.fragments):
-                dll, parts, confidence = f"{stem}64_*.dll", (token.text, *versions), "low"
+                dll = f"{stem}{versions[0]}.dll"
+            elif self.fragments:
+                dll = f"{stem}64_*.dll"
             else:
                 continue
             if self.names.library_of_dll(dll.replace("*", "1")) and dll not in self.imported_dlls:
@@ -298,15 +318,14 @@ class Sorter:
                 named.setdefault(family(library), library)
         if loader.cu_get_proc_address:
             named.setdefault("nvcuda", "nvcuda")
-        for entry in self.p_invokes:
-            dll = entry.dll if entry.dll.lower().endswith(".dll") else entry.dll + ".dll"
-            if library := self.names.library_of_dll(dll):
-                place = Place("ImplMap", 0, 0, "metadata")
+        for row, entry in enumerate(self.p_invokes, 1):
+            if library := self.names.library_of_dll(_windows_name(entry.dll)):
+                place = Place("ImplMap", row, 0, "metadata")
                 functions[entry.function, ""] = DynamicFunction(entry.function, library, "p-invoke", "high", place)
         subtracted = 0
-        candidates = [(name, self.names.functions.get(name, ""), token, "string") for name, token in self.words.items()]
-        candidates += [(name, library, token, "shape") for name, (library, token) in self.shapes.items()]
-        for name, library, token, how in candidates:
+        known = [(name, self.names.functions.get(name, ""), token, False) for name, token in self.words.items()]
+        shaped = [(name, library, token, True) for name, (library, token) in self.shapes.items()]
+        for name, library, token, by_shape in known + shaped:
             if name in brought:
                 subtracted += 1
                 continue
@@ -322,12 +341,17 @@ class Sorter:
             elif family(library) not in named:
                 why = f"no DLL of {library} is named in the file"
             else:
-                how = "string" if token.whole and how == "string" else ("joined" if not token.whole else how)
-                confidence: Confidence = {"string": "high", "shape": "medium", "joined": "low"}[how]
+                how: FunctionHow = "joined" if not token.whole else "shape" if by_shape else "string"
+                confidence: Confidence = "low" if not token.whole else "medium" if by_shape else "high"
                 functions[name, ""] = DynamicFunction(name, named[family(library)], how, confidence, place)
                 continue
             self.mentions[name, False] = NameMention(name, library, why, place)
         return functions, subtracted
+
+
+def _windows_name(dll: str) -> str:
+    """A module reference as Windows gets it: with an ending."""
+    return dll if dll.lower().endswith((".dll", ".exe", ".so")) else dll + ".dll"
 
 
 def _keep(table: dict[str, Token], key: str, token: Token) -> None:

@@ -1,9 +1,10 @@
 """Reads a file once for names of CUDA functions and DLLs in ASCII and UTF-16 strings.
 
-How it is fast: ``re`` jumps with ``memchr`` to the first byte of a pattern that begins with a literal, so one pattern an
-anchor (``cu``, ``nv``, ``.dll`` …, with a NUL allowed after each byte for UTF-16) costs about half a nanosecond a byte;
-a pattern that begins with a character class, or that ignores case, costs forty times that. Only around the few anchors
-found is the text looked at in Python. Device code is not read (``skip``), the rest in pieces, so memory stays small.
+How it is fast: ``re`` jumps with ``memchr`` to the first byte of a pattern that begins with a literal, so one pattern
+an anchor (``cu``, ``nv``, ``.dll`` …, with a NUL allowed after each byte for UTF-16) costs about half a nanosecond a
+byte; a pattern that begins with a character class, or that ignores case, costs forty times that. Only around the few
+anchors found is the text looked at in Python. Device code is not read (``skip``), the rest in pieces, so memory stays
+small.
 """
 
 from __future__ import annotations
