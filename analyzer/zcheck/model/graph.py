@@ -24,6 +24,8 @@ class Node(Record, frozen=True):
     origin: Origin
     load: LoadTime = "unreached"
     path: str | None = None
+    note: str = ""
+    """what else is known of the origin: ``Microsoft Visual C++ redistributable …``, ``the host program`` …"""
 
 
 class Edge(Record, frozen=True):

@@ -38,7 +38,9 @@ def read_exports(image: Image) -> tuple[str, tuple[Export, ...]]:
         if index >= len(addresses) or not addresses[index]:
             continue  # a name without a function cannot be linked to
         named.add(index)
-        found.append(Export(name=name, ordinal=base + index, forwarder=_forwarder(image, addresses[index], start, size)))
+        found.append(
+            Export(name=name, ordinal=base + index, forwarder=_forwarder(image, addresses[index], start, size))
+        )
     for index, address in enumerate(addresses):
         if address and index not in named:
             found.append(Export(ordinal=base + index, forwarder=_forwarder(image, address, start, size)))

@@ -151,7 +151,9 @@ def open_image(path: Path, limits: Limits) -> Iterator[Image]:
             except (struct.error, ValueError, TypeError, AttributeError, IndexError):
                 raise InputError(f"{shown(path.name)} is not a Windows program: its header is damaged") from None
             if pe.OPTIONAL_HEADER.Magic not in (0x10B, 0x20B):
-                raise InputError(f"{shown(path.name)} is not a Windows program: its optional header is of no known kind")
+                raise InputError(
+                    f"{shown(path.name)} is not a Windows program: its optional header is of no known kind"
+                )
             name = path.name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
             yield Image(name, data, pe, limits)
         finally:

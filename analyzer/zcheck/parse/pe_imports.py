@@ -52,7 +52,9 @@ def _ordinary(image: Image, count: _Count) -> list[ImportedDll]:
             thunks = lookup if lookup and image.offset(lookup) is not None else addresses
             if thunks == addresses and stamp:
                 # Bound without a lookup table: the address table holds addresses of another system's DLLs.
-                image.problem(f"the functions imported from {name} were overwritten by bound addresses", image.offset(at))
+                image.problem(
+                    f"the functions imported from {name} were overwritten by bound addresses", image.offset(at)
+                )
                 symbols: tuple[Symbol, ...] = ()
             else:
                 symbols = _symbols(image, name, thunks, count, virtual=False)
