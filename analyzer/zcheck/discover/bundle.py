@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 
 from zcheck.discover.kinds import LIBRARIES, PROGRAMS
@@ -78,7 +79,7 @@ def _in_site(target: Path, site: Path, limits: Limits) -> Bundle:
 def _folder(target: Path, limits: Limits) -> Bundle:
     walk = Walk(target, limits.entries)
     walk.add()
-    files = walk.files.values()
+    files = list(walk.files.values())
     programs: list[str] = []
     for file in files:
         if file.kind != "pe" or not file.path.lower().endswith(PROGRAMS):
@@ -95,11 +96,10 @@ def _folder(target: Path, limits: Limits) -> Bundle:
     return _bundle(target, tuple(entries), walk, program=bool(programs))
 
 
-def _libraries(files: object) -> list[str]:
-    """Libraries that a host loads, where there is no program: not those that only serve others, as far as names tell."""
+def _libraries(files: Iterable[BundleFile]) -> list[str]:
+    """Libraries that a host loads, where there is no program: without those that only serve others, as names tell."""
     found: list[str] = []
-    for file in files:  # type: ignore[attr-defined]
-        assert isinstance(file, BundleFile)
+    for file in files:
         path = PurePosixPath(file.path.lower())
         if file.kind != "pe" or path.suffix not in LIBRARIES:
             continue
@@ -108,7 +108,7 @@ def _libraries(files: object) -> list[str]:
         mangled = path.suffix == ".dll" and path.parent.name.endswith(".libs")
         if not vendored and not mangled:
             found.append(file.path)
-    return found or [file.path for file in files if file.kind == "pe"]  # type: ignore[attr-defined]
+    return found or [file.path for file in files if file.kind == "pe"]
 
 
 def _is_helper(path: str) -> bool:
@@ -158,19 +158,14 @@ def _shared(folder: Path) -> bool:
     """True for folders where programs of all kinds lie: what is below them does not belong to one of them."""
     here = _absolute(folder)
     home = Path.home()
-    if (
-        here == home
-        or here in home.parents
-        or here == Path(here.anchor)
-        or here == _absolute(Path(tempfile.gettempdir()))
-    ):
+    if here in (home, *home.parents, Path(here.anchor), _absolute(Path(tempfile.gettempdir()))):
         return True
     near_home = here.parent == home or here.parent == Path(here.anchor)
     return near_home and here.name.lower() in _SHARED_FOLDERS
 
 
 def _absolute(path: Path) -> Path:
-    return Path(os.path.abspath(path))
+    return Path(os.path.abspath(path))  # noqa: PTH100 - links stay as the user wrote them
 
 
 def _relative(target: Path, root: Path) -> str:

@@ -1,12 +1,13 @@
 """Python installs: which package folders belong to a module, and which of them are added to the DLL search.
 
 What is followed: ``*.libs`` beside the packages and ``.libs`` in them (auditwheel, delvewheel), NVIDIA's wheels
-(``nvidia/<library>/bin``, ``nvidia/cu13/bin/x86_64``), ``torch/lib``, conda's ``Library/bin``, and the folders of DLLs in
-the packages that a distribution requires (importlib.metadata's ``Requires-Dist``, extras included when installed).
+(``nvidia/<library>/bin``, ``nvidia/cu13/bin/x86_64``), ``torch/lib``, conda's ``Library/bin``, and the folders of DLLs
+in the packages that a distribution requires (``Requires-Dist``, extras included when installed).
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from collections.abc import Iterable
@@ -20,7 +21,7 @@ _DLL_FOLDERS = {"lib", "libs", ".libs", "bin", "dlls", "x86_64", "plugins"}
 
 
 def site_root(path: Path) -> Path | None:
-    """The folder of packages around a file or folder: ``site-packages``, or one with a ``*.dist-info`` (an unpacked wheel)."""
+    """The folder of packages around a path: ``site-packages``, or one with a ``*.dist-info`` (an unpacked wheel)."""
     for folder in [path, *path.parents][:_DEPTH]:
         if folder.name.lower() in SITE_NAMES or has_distributions(folder):
             return folder
@@ -48,15 +49,13 @@ class Site:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.names: list[str] = []
-        try:
-            self.names = sorted(os.listdir(root))
-        except OSError:
-            pass
+        with contextlib.suppress(OSError):
+            self.names = sorted(entry.name for entry in os.scandir(root))
         self._infos = {_normal(n[: -len(".dist-info")].rpartition("-")[0]): n for n in self.names if _is_info(n)}
         self._records: dict[str, bytes] = {}
 
     def belonging(self, top: str) -> list[str]:
-        """Top folders that a module in the top folder ``top`` can reach: its package, what that requires, and DLL folders."""
+        """Top folders that a module in the top folder ``top`` can reach: its package, what that needs, DLL folders."""
         queue = [info for info in self._infos.values() if self._owns(info, top)]
         infos: dict[str, None] = {}
         while queue:

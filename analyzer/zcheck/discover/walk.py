@@ -30,7 +30,7 @@ class Walk:
         self._full = False
 
     def add(self, folder: str = "", recursive: bool = True) -> None:
-        """Walks one folder, given relative to the root with ``/``; a folder that was walked before is not walked again."""
+        """Walks one folder, given relative to the root with ``/``; none is walked twice."""
         queue = deque([(folder, 0)])
         while queue:
             relative, depth = queue.popleft()

@@ -9,7 +9,7 @@ from zcheck.parse.pe_image import EXPORT, Image
 
 
 def read_exports(image: Image) -> tuple[str, tuple[Export, ...]]:
-    """The DLL name that the table gives itself, and the exports: named ones in table order, then those by ordinal only."""
+    """The DLL name in the table, and the exports: named ones in table order, then those by ordinal only."""
     start, size = image.directory(EXPORT)
     if not start:
         return "", ()

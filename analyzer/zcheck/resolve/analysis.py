@@ -56,7 +56,7 @@ def chain(graph: Graph, node_id: str) -> tuple[Edge, ...]:
 
 
 def cycles(graph: Graph) -> tuple[tuple[str, ...], ...]:
-    """Groups of modules that need one another at load time, each sorted (strongly connected components, by networkx)."""
+    """Groups of modules that need one another at load time, each sorted (strongly connected, by networkx)."""
     import networkx as nx
 
     found = nx.strongly_connected_components(networkx_graph(graph, LOAD_TIME))

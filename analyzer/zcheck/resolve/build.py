@@ -1,4 +1,4 @@
-"""The graph of one process: what the loader resolves at its start, then what is loaded later, then what nothing leads to."""
+"""The graph of one process: what the loader resolves at its start, what is loaded later, what nothing leads to."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class Build:
         )
 
     def _follow(self, modules: Iterable[str], load: LoadTime) -> None:
-        """Follows the tables of modules (node ids) and of all that they reach; only a process start leaves out lazy edges."""
+        """Follows the tables of modules (node ids) and of all they reach; a process start leaves out lazy edges."""
         queue = deque(modules)
         done: set[str] = set()
         while queue:

@@ -26,7 +26,7 @@ _VC_FILES = {
 
 
 def module_name(dll: str) -> str:
-    """The lower-case file name that the loader looks for: ``.dll`` is added to a name without a dot, a last dot dropped."""
+    """The lower-case file name that the loader looks for: a name without a dot gets ``.dll``, a last dot is dropped."""
     name = dll.replace("/", "\\").rpartition("\\")[2].lower()
     if name.endswith("."):
         return name[:-1]

@@ -6,8 +6,8 @@
             resolver.add(path, read(path))      # None when the file cannot be read
     graph = resolver.graph()
 
-Nothing is read here; what is asked for is only what the entry can reach. Dynamic edges, found by another stage in strings
-or code, go in by ``add_dynamic`` and may make ``needed`` ask for more.
+Nothing is read here; what is asked for is only what the entry can reach. Dynamic edges, found by another stage in
+strings or code, go in by ``add_dynamic`` and may make ``needed`` ask for more.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Resolver:
             self.add_dynamic(Dynamic(*edge))
 
     def needed(self) -> tuple[str, ...]:
-        """Files that are reached and have no facts yet: paths relative to the bundle's root, absolute ones from PATH."""
+        """Files that are reached and have no facts yet: paths relative to the bundle's root, absolute ones of PATH."""
         return tuple(self._pending)
 
     def add(self, path: str, facts: PeFacts | None) -> None:
@@ -104,7 +104,7 @@ def resolve(
     current_directory: str | None = None,
     extra_edges: Iterable[Dynamic | tuple[str, str, tuple[str, ...], Confidence, str]] = (),
 ) -> Graph:
-    """The graph of one entry from facts that are all there: ``facts`` by bundle path; files without facts stay leaves."""
+    """The graph of one entry from facts that are all there, by bundle path; files without facts stay leaves."""
     resolver = Resolver(
         bundle,
         entry,

@@ -1,7 +1,7 @@
 """Where the loader looks for a DLL, and what it finds.
 
-Source: Microsoft, "Dynamic-link library search order" (learn.microsoft.com/windows/win32/dlls), standard search order for
-unpackaged apps with safe DLL search mode, and LoadLibraryEx's LOAD_LIBRARY_SEARCH_* flags for modules that a host loads.
+Source: Microsoft, "Dynamic-link library search order" (learn.microsoft.com/windows/win32/dlls), standard search order
+for unpackaged apps with safe DLL search mode, and LoadLibraryEx's LOAD_LIBRARY_SEARCH_* flags for what a host loads.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Search:
         self.machine: Machine | None = None
 
     def candidates(self, dll: str, importer: str) -> list[str]:
-        """Files (bundle paths or absolute ones of PATH) that any rule could pick for a name: these have to be parsed."""
+        """Files (bundle paths or absolute ones of PATH) that any rule could pick for a name: they have to be parsed."""
         name = module_name(dll)
         if is_api_set(name):
             return []
@@ -101,13 +101,12 @@ class Search:
         if row and row.known:
             return Found(name, name, "system", "known-dll", note=row.note)
         for rule, folder in self._folders(dll, importer, not start):
-            path = self.files.get(folder, {}).get(name)
-            if path:
-                return self._file(path, rule, facts)
+            if beside := self.files.get(folder, {}).get(name):
+                return self._file(beside, rule, facts)
         if row or name in self.system_names:
             return Found(name, name, "system", "system32", note=row.note if row else "")
-        if self.current is not None and (path := self.files.get(self.current, {}).get(name)):
-            return self._file(path, "current-directory", facts)
+        if self.current is not None and (here := self.files.get(self.current, {}).get(name)):
+            return self._file(here, "current-directory", facts)
         if outside := self._on_path(name):
             return self._file(outside, "path", facts, origin="path")
         same = self.by_name.get(name, [])[:MAX_SAME_NAME]
@@ -166,7 +165,7 @@ class Search:
             self._path_files = {}
             for folder in self._path_dirs:
                 try:
-                    names = sorted(os.listdir(folder))
+                    names = sorted(entry.name for entry in os.scandir(folder))
                 except OSError:
                     continue
                 for file in names:

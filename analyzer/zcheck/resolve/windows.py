@@ -1,4 +1,4 @@
-"""What Windows itself provides, from ``coverage_db/windows_dlls.csv`` (its sources stand in ``windows_dlls_sources.csv``)."""
+"""What Windows itself provides: ``coverage_db/windows_dlls.csv``, with its sources in ``windows_dlls_sources.csv``."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ from zcheck.model.facts import Machine
 Kind = Literal["system", "redistributable", "driver"]
 API_SETS = ("api-ms-", "ext-ms-")
 """prefixes that the loader maps through the API set schema, before it looks at any file"""
+_KINDS = ("system", "redistributable", "driver")
 _COLUMNS = ("dll", "kind", "known", "x64", "x86", "arm64", "note")
 
 
 class WindowsDll(Record, frozen=True):
-    """One DLL outside of the bundle that is there on every PC: ``known`` when the loader never looks beside the program."""
+    """One DLL that every PC has outside of the bundle; ``known``: the loader never looks for it beside the program."""
 
     name: str
     kind: Kind = "system"
@@ -33,15 +34,11 @@ class WindowsDlls:
     """The table, asked by lower-case DLL name."""
 
     def __init__(self, rows: Iterable[Mapping[str, str]] = ()) -> None:
-        """``rows`` have the columns of the CSV file; raises DataError when one lacks a column or has an unknown kind."""
+        """``rows`` have the columns of the CSV file; raises DataError when one lacks a column or has an odd kind."""
         self._exact: dict[str, WindowsDll] = {}
         self._patterns: list[tuple[str, WindowsDll]] = []
         for row in rows:
-            if not all(column in row for column in _COLUMNS) or row["kind"] not in (
-                "system",
-                "redistributable",
-                "driver",
-            ):
+            if not all(column in row for column in _COLUMNS) or row["kind"] not in _KINDS:
                 raise DataError(f"a row of windows_dlls is malformed: {dict(row)!r}")
             kind: Kind = row["kind"]  # type: ignore[assignment]
             dll = WindowsDll(
