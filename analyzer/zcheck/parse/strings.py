@@ -246,14 +246,29 @@ def _file(data: bytes, dot: int, end: int, base: int) -> Token | None:
     after = data[end] if end < len(data) else 0
     follows_nul = (after == 0 and data[end + 1 : end + 2] in (b"\0", b"")) if wide else after == 0
     before = data[start - step] if start >= step and (not wide or data[start - 1] == 0) else 0
-    listed = after in _SEPARATORS or before in _SEPARATORS
+    listed = _in_list(data, start, end, step)
     in_path = before in b"\\/"
     prose = not (listed or in_path) and (_text_before16(data, start) if wide else _text_before(data, start))
-    whole = (follows_nul or after in _SEPARATORS) and not prose
+    whole = (follows_nul or listed) and not prose
     joined = not whole and not wide and _long_text(data, start, end)
     if not whole and not joined and after and _IS_WORD[after]:
         return None
     return Token("file", text, base + start, wide, whole, joined, listed)
+
+
+def _in_list(data: bytes, start: int, end: int, step: int) -> bool:
+    """True when a separator parts the name from another one, and no space from prose."""
+    after = data[end : end + 2 * step : step]
+    before = data[max(0, start - 2 * step) : start : step]
+    if not (
+        (len(after) == 2 and after[0] in _SEPARATORS and _IS_NAME[after[1]])
+        or (len(before) == 2 and before[1] in _SEPARATORS and _IS_NAME[before[0]])
+    ):
+        return False
+    floor = max(0, start - 256 * step)
+    while start - step >= floor and (_IS_NAME[data[start - step]] or data[start - step] in _SEPARATORS):
+        start -= step
+    return data[start - step] != 0x20 if start >= step else True
 
 
 def _long_text(data: bytes, start: int, end: int) -> bool:
