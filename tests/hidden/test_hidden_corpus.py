@@ -163,7 +163,9 @@ def test_xgboost_has_a_static_runtime_and_asks_for_virtual_memory() -> None:
 
 @pytest.mark.parametrize("package", ["numpy", "llvmlite", "openmm", "@node-llama-cpp/win-arm64"])
 def test_programs_without_cuda_hide_none(package: str) -> None:
-    files = [p for p in corpus.path(package).rglob("*") if p.suffix in (".dll", ".pyd", ".node", ".exe") and p.is_file()]
+    files = [
+        p for p in corpus.path(package).rglob("*") if p.suffix in (".dll", ".pyd", ".node", ".exe") and p.is_file()
+    ]
     assert files
     for path in files:
         _, hidden = read(path)

@@ -22,7 +22,9 @@ def wide(text: str) -> bytes:
     return text.encode("utf-16-le")
 
 
-def scan(body: bytes, *, imports: tuple[ImportedDll, ...] = (LOADER,), section: str = ".rdata", **more: object) -> HiddenFacts:
+def scan(
+    body: bytes, *, imports: tuple[ImportedDll, ...] = (LOADER,), section: str = ".rdata", **more: object
+) -> HiddenFacts:
     """Scan one section of bytes, 512 zero bytes of header before it."""
     data = bytes(512) + body + bytes(16)
     facts = PeFacts(
@@ -143,7 +145,9 @@ def test_cu_get_proc_address_is_the_driver_s_loader() -> None:
 
 
 def test_names_that_only_look_alike() -> None:
-    found = scan(b"\0nvcuda.dll\0" + b"\0cuddle\0cuInitialise\0ducuInit\0cuinit\0myNvcuda.dllx\0acute\0environ\0NVIDIA\0")
+    found = scan(
+        b"\0nvcuda.dll\0" + b"\0cuddle\0cuInitialise\0ducuInit\0cuinit\0myNvcuda.dllx\0acute\0environ\0NVIDIA\0"
+    )
     assert [d.dll for d in found.dlls] == ["nvcuda.dll"]
     assert not found.functions
 
@@ -201,14 +205,18 @@ def test_a_name_on_the_edge_of_a_piece_is_found_once(at: int, utf16: bool) -> No
     assert found.dlls[0].place.file_offset == at + 2
 
 
-_NAMES = st.sampled_from(["cuInit", "cublasGemmEx", "cudnnCreate", "nvcuda.dll", "cublas64_12.dll", "nvmlInit_v2", "cuMemAlloc_v2"])
+_NAMES = st.sampled_from(
+    ["cuInit", "cublasGemmEx", "cudnnCreate", "nvcuda.dll", "cublas64_12.dll", "nvmlInit_v2", "cuMemAlloc_v2"]
+)
 _JUNK = st.binary(max_size=40).filter(lambda b: not re.search(rb"(?i)[a-z0-9_.%]{3}", b + b"\0"))
 
 
 @settings(max_examples=150, deadline=None)
 @given(st.lists(st.tuples(_JUNK, _NAMES, st.booleans()), max_size=8))
 def test_the_same_names_as_a_naive_reader(parts: list[tuple[bytes, str, bool]]) -> None:
-    data = b"\0\0".join(junk + b"\0\0" + (wide(name) if utf16 else name.encode()) + b"\0\0" for junk, name, utf16 in parts)
+    data = b"\0\0".join(
+        junk + b"\0\0" + (wide(name) if utf16 else name.encode()) + b"\0\0" for junk, name, utf16 in parts
+    )
     facts = PeFacts("a.exe", len(data), "x64", imports=(LOADER,))
     found = strings.scan_file(io.BytesIO(data), "a.exe", facts, tables())
     named = {f.name for f in found.functions} | {m.name for m in found.mentions} | {d.dll for d in found.dlls}

@@ -145,7 +145,7 @@ def _nature(
     """The form told more closely by what is inside, and what stays unseen."""
     paths = {member.path for member in members}
     if form.form == "pyinstaller":
-        one_file = any(member.kind == "pe" for member in members)
+        one_file = any(member.kind in ("pe", "file") for member in members)  # one-dir programs hold scripts only
         return ("pyinstaller-one-file" if one_file else "pyinstaller-one-dir"), None
     if form.form != "zip-self-extractor":
         return form.form, None

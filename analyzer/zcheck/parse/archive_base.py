@@ -91,7 +91,9 @@ class Window(io.RawIOBase):
 
 
 def window(file: BinaryIO, start: int, size: int) -> BinaryIO:
-    """A window as a binary file."""
+    """A window as a binary file; raises BadMember when it reaches beyond the file."""
+    if start < 0 or size < 0 or start + size > file.seek(0, 2):
+        raise BadMember("it reaches beyond the end of the file")
     return Window(file, start, size)  # type: ignore[return-value]
 
 

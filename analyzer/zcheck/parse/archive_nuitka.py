@@ -105,7 +105,7 @@ def members(
             budget.take(length, max(1, length // budget.limits.ratio))
             data = _exactly(stream, length)
             yield Member(path, length, kind_of(path), lambda data=data: io.BytesIO(data))  # type: ignore[misc]
-    except (zstandard.ZstdError, EOFError, struct.error, TooLarge, ValueError) as error:
+    except (zstandard.ZstdError, EOFError, struct.error, BadMember, ValueError) as error:
         problems.append(Problem(path=name, reason=f"Nuitka's payload cannot be read to its end: {error}", partial=True))
 
 

@@ -15,14 +15,17 @@ _VARIANT = re.compile(
     re.IGNORECASE,
 )
 _NEEDS_VERSION = frozenset({"cu"})
+_PROCESSOR = ("cpu", "avx", "noavx")
 
 
 def variants(names: Iterable[str]) -> tuple[FileVariants, ...]:
     """Groups of alternatives among file names or relative paths, each with its (variant, name) choices in order.
 
     A name is a variant when a back-end word stands by itself in it (``libbitsandbytes_cuda118.dll``,
-    ``win-x64-cuda/llama-addon.node``); names that are equal but for that word form a group, when it holds two and one
-    of them is CUDA. The order is that of the words and then of the versions as numbers.
+    ``win-x64-cuda/llama-addon.node``); names that are equal but for that word form a group when one of them is CUDA and
+    they exclude each other: two builds for GPUs, or files of one name in different folders. A CPU half beside a CUDA
+    half (``torch_cpu.dll``, ``torch_cuda.dll``) is no alternative: programs load both. The order is that of the words
+    and then of the versions as numbers.
     """
     groups: dict[tuple[str, str], dict[str, str]] = defaultdict(dict)
     for name in names:
@@ -38,7 +41,9 @@ def variants(names: Iterable[str]) -> tuple[FileVariants, ...]:
     found = []
     for (stem, ending), choices in sorted(groups.items()):
         cuda = any(re.match(r"cu(?:da)?[-_.\d]|cuda$", variant) for variant in choices)
-        if len(choices) > 1 and cuda:
+        gpu = [variant for variant in choices if not variant.startswith(_PROCESSOR)]
+        one_name = len({name.replace("\\", "/").rpartition("/")[2].lower() for name in choices.values()}) == 1
+        if cuda and len(choices) > 1 and (len(gpu) > 1 or one_name):
             ordered = sorted(choices.items(), key=lambda item: _order(item[0]))
             found.append(FileVariants(f"{stem}.{ending}", tuple(ordered)))
     return tuple(found)
