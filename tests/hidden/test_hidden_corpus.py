@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import corpus
 import pytest
 from name_tables import tables
 
+import corpus
 from zcheck.model.facts import PeFacts
 from zcheck.model.hidden import HiddenFacts
 from zcheck.parse.pe import read_pe
