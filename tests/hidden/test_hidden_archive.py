@@ -17,7 +17,7 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from zcheck.model.base import Limits, Problem
+from zcheck.model.base import DEFAULT_LIMITS, Limits, Problem
 from zcheck.model.facts import PeFacts, Section
 from zcheck.model.hidden import ArchiveFacts
 from zcheck.parse import archive, archive_dotnet, archive_pyinstaller
@@ -36,7 +36,7 @@ def recognise(data: bytes, **more: object) -> ArchiveFacts | None:
 
 
 def contents(
-    data: bytes, limits: Limits = Limits(), facts: PeFacts | None = None
+    data: bytes, limits: Limits = DEFAULT_LIMITS, facts: PeFacts | None = None
 ) -> tuple[dict[str, bytes], list[Problem]]:
     problems: list[Problem] = []
     found = {}

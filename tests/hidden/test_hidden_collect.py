@@ -44,7 +44,8 @@ FACTS = HiddenFacts(
 def test_evidence_lines() -> None:
     lines = [line(item) for item in items("ops.dll", "module", FACTS, "later")]
     assert lines == [
-        'module ops.dll looks-up cublas64_*.dll; load later; confidence medium; place ".rdata+0x1f20, joined from cublas64_"',
+        "module ops.dll looks-up cublas64_*.dll; load later; confidence medium; "
+        'place ".rdata+0x1f20, joined from cublas64_"',
         "module ops.dll looks-up nvcuda.dll; load later; place .rdata+0x1f20",
         "module ops.dll looks-up cublas64_*.dll!cublasGemmEx; load later; place .rdata+0x1f20",
         "module ops.dll looks-up nvcuda.dll!cuMemAlloc_v2; load later; "
