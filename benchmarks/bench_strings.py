@@ -93,10 +93,8 @@ def compare(path: Path) -> None:
     tracemalloc.stop()
     print(path.name)
     for name, value in rates.items():
-        share = value / rates["one find"]
-        print(
-            f"  {name:15} {value / 1e6:8.0f} MB/s  {share:6.3f} of one find, scanner {rates['scanner'] / value:5.2f}
-        times" )
+        share, times = value / rates["one find"], rates["scanner"] / value
+        print(f"  {name:15} {value / 1e6:8.0f} MB/s  {share:6.3f} of one find, scanner {times:5.2f} times")
     print(f"  peak {peak / 1e6:.1f} MB")
 
 
