@@ -6,6 +6,7 @@ import csv
 import io
 import struct
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,8 +14,8 @@ from name_tables import FOLDER, tables
 
 import corpus
 from zcheck.model.base import DEFAULT_LIMITS
-from zcheck.model.facts import PeFacts, Section
-from zcheck.parse import cuda_loader, dotnet
+from zcheck.model.facts import ImportedDll, PeFacts, Section
+from zcheck.parse import cuda_loader, delay_hooks, dotnet
 from zcheck.parse.names import build
 from zcheck.parse.pe import read_pe
 
@@ -203,3 +204,25 @@ def test_metadata_of_every_assembly_of_a_package_is_read_whole() -> None:
         assert all(p.dll and p.function and "." in p.method for p in found.p_invokes)
         count += len(found.p_invokes)
     assert count == 470
+
+
+@pytest.mark.parametrize(
+    ("notify", "failure", "expected"),
+    [
+        (0, 0, ("__delayLoadHelper2",)),
+        (0x180001000, 0, ("__delayLoadHelper2", "__pfnDliNotifyHook2")),
+        (0, 0x180001000, ("__delayLoadHelper2", "__pfnDliFailureHook2")),
+    ],
+)
+def test_delay_load_hooks(notify: int, failure: int, expected: tuple[str, ...]) -> None:
+    code = Code()
+    code.emit(b"\xc7\x44\x24\x20\x57\x00\x6d\xc0" + b"\xb9\x7e\x00\x6d\xc0")
+    code.point(b"\x48\x8b\x05", RDATA)
+    code.point(b"\x48\x8b\x05", DATA)  # the program's own variable
+    code.point(b"\x48\x8b\x05", RDATA)
+    code.point(b"\x48\x8b\x05", RDATA + 8)
+    code.names[:16] = struct.pack("<QQ", notify, failure)
+    file, facts, _ = code.file()
+    delayed = msgspec.structs.replace(facts, imports=(ImportedDll("cufft64_12.dll", delay=True),))
+    assert delay_hooks.hooks(file, delayed) == expected
+    assert delay_hooks.hooks(file, facts) == ()

@@ -67,6 +67,7 @@ class Sorter:
         self.children: dict[str, Token] = {}
         self.p_invokes: tuple[PInvoke, ...] = ()
         self.managed_loads: tuple[str, ...] = ()
+        self.hooks: tuple[str, ...] = ()
         self.loader_functions: tuple[DynamicFunction, ...] = ()
         self.offsets: dict[int, str] = {}
         self.runtimes: tuple[LinkedRuntime, ...] = ()
@@ -208,7 +209,7 @@ class Sorter:
             name in self.symbols or (name in self.words and self.words[name].whole and name not in brought)
             for name in ("cuGetProcAddress", "cuGetProcAddress_v2")
         )
-        hooks = {name for name in self.symbols | self.exported if _HOOK.fullmatch(name)}
+        hooks = {name for name in self.symbols | self.exported if _HOOK.fullmatch(name)} | set(self.hooks)
         return LoaderFacts(tuple(dict.fromkeys(loads)), look_up, driver, tuple(sorted(hooks)))
 
     def _dlls(self, loader: LoaderFacts) -> tuple[dict[str, DynamicDll], dict[str, DynamicDll]]:
