@@ -75,7 +75,7 @@ class Code:
         offsets, place = {}, 0
         for part in bytes(self.names).split(b"\0"):
             if part:
-                offsets[at + place] = part.decode()
+                offsets[at + place] = part.decode("latin-1")
             place += len(part) + 1
         return io.BytesIO(data), PeFacts("a.dll", len(data), "x64", sections=sections), offsets
 

@@ -223,6 +223,7 @@ class Sorter:
             place = Place("ImplMap", row, 0, "metadata")
             target = dlls if library else others
             target.setdefault(dll.lower(), DynamicDll(dll, library, "p-invoke", "high", place))
+        own_names = self._own_driver_names()
         for lower, token in self.files.items():
             if lower in self.own or lower in self.imported_dlls:
                 continue
@@ -231,7 +232,7 @@ class Sorter:
             if not library and token.joined:
                 continue
             place = self.place(token)
-            if library and self.runtimes and lower in _RUNTIME_DLLS and not self._own_driver_names():
+            if library and self.runtimes and lower in _RUNTIME_DLLS and not (library == "nvcuda" and own_names):
                 dlls[lower] = DynamicDll(dll, library, "runtime", "high", place)
             elif why := self._no_load(token, place, loader):
                 if library:
