@@ -5,14 +5,14 @@ from __future__ import annotations
 from functools import lru_cache
 from pathlib import Path
 
-from zcheck.coverage import Database, open_database, rules_folder
+from zcheck.coverage import Database, rules_folder
 from zcheck.match import Rule, load_rules
 
 
 @lru_cache(maxsize=1)
 def coverage() -> Database:
     """The coverage database of this installation or checkout."""
-    return open_database()
+    return Database.open()
 
 
 @lru_cache(maxsize=4)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from zcheck.coverage.database import Database
 from zcheck.coverage.hip_needs import missing_components
-from zcheck.coverage.operators import OPERATOR_LIBRARIES, operator_answers
+from zcheck.coverage.frameworks import framework_names, operator_answers
 from zcheck.model.base import Confidence
 from zcheck.model.coverage import HipSdk, Release, ReleaseLibrary
 from zcheck.model.evidence import Evidence, FileFact, Use
@@ -26,6 +26,8 @@ class _Asked:
     library: str
     in_bundle: bool
     functions: tuple[str, ...]
+    operators: bool = False
+    """a framework's DLL: the functions are C++ operators, and the library id is the framework's operator table"""
 
 
 def answer(database: Database, stack: Stack, evidence: Evidence) -> Answers:
@@ -37,7 +39,7 @@ def answer(database: Database, stack: Stack, evidence: Evidence) -> Answers:
     libraries: list[LibraryAnswer] = []
     functions: list[FunctionAnswer] = []
     for asked in _asked(database, evidence):
-        if asked.library in OPERATOR_LIBRARIES:
+        if asked.operators:
             libraries.append(LibraryAnswer(asked.dll, asked.library, "bundle" if asked.in_bundle else "missing"))
             functions += operator_answers(database, asked.library, asked.functions)
             continue
@@ -67,13 +69,15 @@ def _asked(database: Database, evidence: Evidence) -> list[_Asked]:
     uses: dict[str, list[Use]] = {}
     for use in evidence.uses():
         uses.setdefault(use.dll.lower(), []).append(use)
+    frameworks = framework_names(database)
     asked = []
     for dll, group in uses.items():
-        library = OPERATOR_LIBRARIES.of(dll) or database.library_of(dll)
+        operators = frameworks.operators_of(dll)
+        library = operators or database.library_of(dll)
         if library is not None:
             in_bundle = dll in files or any(use.found == "bundle" for use in group)
             names = tuple(dict.fromkeys(use.function for use in group if use.function))
-            asked.append(_Asked(group[0].dll, library, in_bundle, names))
+            asked.append(_Asked(group[0].dll, library, in_bundle, names, operators is not None))
     return asked
 
 
@@ -94,7 +98,7 @@ def _library(asked: _Asked, shipped: ReleaseLibrary | None, stack: Stack, sdk: H
     injected = name in (dll.lower() for dll in shipped.injected)
     answers = name in (dll.lower().rsplit("/", 1)[-1] for dll in shipped.dll_names)
     # Files without a CUDA version in their name (cublas.dll) are meant to be renamed to the one the program loads.
-    rename = next((dll for dll in shipped.dll_names if "64_" not in dll and dll.lower() != name), None)
+    rename = next((dll for dll in shipped.dll_names if name.startswith(dll.lower().removesuffix(".dll") + "64_")), None)
     file = next((dll for dll in shipped.dll_names if dll.lower().rsplit("/", 1)[-1] == name), rename)
     placed = injected or stack.launch_mode == "staged"
     if file is None or (shipped.stub and not placed):

@@ -74,6 +74,8 @@ PLAIN: tuple[Table, ...] = (
     Table("names/dll_names.csv", "dll_name"),
     Table("names/family_rules.csv", "family_rule"),
     Table("names/families.csv", "family", (("name",),)),
+    Table("names/framework_dlls.csv", "framework_dll"),
+    Table("names/own_paths.csv", "own_path_dll"),
     Table("reports/runs.csv", "run"),
     Table("reports/measurements.csv", "measurement"),
 )
