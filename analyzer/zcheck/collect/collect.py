@@ -96,7 +96,7 @@ def _uses(
     plugin: bool,
 ) -> Iterable[Item]:
     library = names.library_of(edge.dll)
-    operators = names.operator_libraries.get(edge.dll.lower())
+    operators = names.operators_of(edge.dll)
     role = roles[source.id]
     if library is None and operators is None:
         if target.origin not in ("missing", "mismatch") or edge.kind == "dynamic":

@@ -69,7 +69,7 @@ def operator_answers(database: Database, table: str, names: Iterable[str]) -> li
     answers = []
     for name, scopes in asked.items():
         found = next((rows[scope] for scope in scopes if scope in rows), ())
-        families = tuple(dict.fromkeys(row.family for row in found if row.kind == table))
+        families = tuple(dict.fromkeys(row.family for row in found if row.library == table))
         answers.append(FunctionAnswer(library=table, name=name, state="unknown", families=families))
     return answers
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from zcheck.match.context import build_context
+from zcheck.match.context import Context
 from zcheck.match.predicates import Match
 from zcheck.match.rule import Rule
-from zcheck.model.evidence import Evidence, line
+from zcheck.model.evidence import line
 from zcheck.model.finding import REACHES, SEVERITIES, Finding
 from zcheck.model.stack import Answers
 
@@ -15,10 +15,9 @@ _LINES = 20
 _NAMES = 8
 
 
-def match(rules: Iterable[Rule], evidence: Evidence, answers: Answers) -> tuple[Finding, ...]:
-    """All findings for one stack, worst first, then in the order of rule id and module."""
-    context = build_context(evidence, answers)
-    findings = [_finding(rule, found, answers) for rule in rules for found in rule.when.matches(context)]
+def match(rules: Iterable[Rule], context: Context) -> tuple[Finding, ...]:
+    """All findings for one stack (``build_context``), worst first, then in the order of rule id and module."""
+    findings = [_finding(rule, found, context.answers) for rule in rules for found in rule.when.matches(context)]
     return tuple(sorted(dict.fromkeys(findings), key=_order))
 
 
