@@ -47,7 +47,7 @@ FORMATS: dict[str, Format] = {
     "json": Format("jsonform", ".json", shared=False),
     "markdown": Format("markdown", ".md"),
     "issue": Format("issue", ".md"),
-    "html": Format("html", ".html"),
+    "html": Format("web", ".html"),
     "sarif": Format("sarif", ".sarif"),
     "csv": Format("csvform", ".csv"),
     "cyclonedx": Format("cyclonedx", ".cdx.json"),
