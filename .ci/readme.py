@@ -20,7 +20,7 @@ HELP = re.compile(r"(<!-- help -->\n```text\n)(.*?)(```\n<!-- /help -->)", re.DO
 
 
 def command(text: str, shell: str, name: str) -> str:
-    """The only line of the ``shell`` block under ``<!-- command: NAME -->``; raises SystemExit when it is not one line."""
+    """The line of the ``shell`` block under ``<!-- command: NAME -->``; raises SystemExit unless it is just one."""
     section = re.search(rf"<!-- command: {re.escape(name)} -->\n(.*?)<!-- /command -->", text, re.DOTALL)
     block = re.search(rf"```{shell}\n(.*?)```", section.group(1), re.DOTALL) if section else None
     lines = block.group(1).splitlines() if block else []
@@ -30,7 +30,7 @@ def command(text: str, shell: str, name: str) -> str:
 
 
 def program_help() -> str:
-    """What ``zcheck --help`` prints, 100 columns wide and without colour or line-drawing characters' blanks at the end."""
+    """What ``zcheck --help`` prints, 100 columns wide, without colour and blanks at line ends."""
     environment = {**os.environ, "COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb", "PYTHONIOENCODING": "utf-8"}
     for name in ("FORCE_COLOR", "GITHUB_ACTIONS", "PY_COLORS"):  # they make rich write escape sequences into a pipe
         environment.pop(name, None)
@@ -64,7 +64,9 @@ def main() -> int:
     if arguments.write:
         README.write_text(readme[: block.start(2)] + now + readme[block.end(2) :], encoding="utf-8", newline="\n")
     elif block.group(2) != now:
-        sys.stderr.writelines(difflib.unified_diff(block.group(2).splitlines(True), now.splitlines(True), "README", "zcheck"))
+        sys.stderr.writelines(
+            difflib.unified_diff(block.group(2).splitlines(True), now.splitlines(True), "README", "zcheck")
+        )
         print("the help text in README.md is stale: python .ci/readme.py help --write", file=sys.stderr)
         return 1
     return 0
