@@ -10,9 +10,28 @@ import importlib
 import sys
 import tempfile
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+
+def compile_module(source: Path) -> Any:
+    """``zcheck.coverage.compile`` of this source tree, loaded without running ``zcheck.coverage``'s own imports.
+
+    Those need libraries that a build does not have. An installed zcheck is neither used nor disturbed.
+    """
+    others = {name: sys.modules.pop(name) for name in list(sys.modules) if name.partition(".")[0] == "zcheck"}
+    try:
+        for name in ("zcheck", "zcheck.coverage"):
+            package = ModuleType(name)
+            package.__path__ = [str(source.joinpath(*name.split(".")))]
+            sys.modules[name] = package
+        return importlib.import_module("zcheck.coverage.compile")
+    finally:
+        for name in [name for name in sys.modules if name.partition(".")[0] == "zcheck"]:
+            del sys.modules[name]
+        sys.modules.update(others)
 
 
 class DataHook(BuildHookInterface):  # type: ignore[type-arg]
@@ -27,11 +46,7 @@ class DataHook(BuildHookInterface):  # type: ignore[type-arg]
         root = Path(self.root)
         self._scratch = tempfile.TemporaryDirectory(prefix="zcheck-build-")
         database = Path(self._scratch.name) / "coverage.sqlite"
-        sys.path.insert(0, str(root / "analyzer"))
-        try:
-            importlib.import_module("zcheck.coverage.compile").compile_file(root / "coverage_db", database)
-        finally:
-            sys.path.pop(0)
+        compile_module(root / "analyzer").compile_file(root / "coverage_db", database)
         build_data["force_include"][str(database)] = "zcheck/data/coverage.sqlite"
         build_data["force_include"][str(root / "rules")] = "zcheck/data/rules"
 
