@@ -71,6 +71,7 @@ def _file(node: Node, fact: PeFacts, role: Role, name: str) -> FileFact:
         load=node.load,
         company=version.company if version else "",
         version=(version.file_version or version.fixed_version) if version else "",
+        description=version.description if version and role == "vendor" else "",
         path=node.id if node.id != name else "",
         dotnet=fact.is_dotnet,
     )

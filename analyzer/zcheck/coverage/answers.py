@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import msgspec
+
 from zcheck.coverage.database import Database
 from zcheck.coverage.hip_needs import missing_components
+from zcheck.coverage.measured import Measured, runtime_version
 from zcheck.coverage.frameworks import framework_names, operator_answers
-from zcheck.model.base import Confidence
 from zcheck.model.coverage import HipSdk, Release, ReleaseLibrary
 from zcheck.model.evidence import Evidence, FileFact, Use
-from zcheck.model.stack import Answers, FunctionAnswer, LibraryAnswer, Provision, Stack
+from zcheck.model.stack import Answers, FunctionAnswer, LibraryAnswer, Stack
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,7 @@ def answer(database: Database, stack: Stack, evidence: Evidence) -> Answers:
     sdk = database.hip_sdk(stack.hip_sdk)
     machine = _entry_machine(evidence)
     shipped = {library.library: library for library in database.libraries(release)}
+    measured = Measured(database, release)
     libraries: list[LibraryAnswer] = []
     functions: list[FunctionAnswer] = []
     for asked in _asked(database, evidence):
@@ -44,9 +47,16 @@ def answer(database: Database, stack: Stack, evidence: Evidence) -> Answers:
             functions += operator_answers(database, asked.library, asked.functions)
             continue
         table = _table(database, release, asked.library, machine)
-        library = _library(asked, shipped.get(table) if table else None, stack, sdk)
+        library = _library(database, asked, shipped.get(table) if table else None, stack, sdk)
+        if library.provision == "replaced":
+            functions += _replaced(database, release, table or asked.library, asked, library)
+        elif asked.library == "cudart":
+            versions = measured.versions(_runtime(evidence, asked.dll))
+            library = msgspec.structs.replace(library, start_fails=measured.start_fails(versions))
+            functions += [measured.runtime(name, versions) for name in asked.functions]
+        else:
+            functions += _not_replaced(database, measured, evidence, asked, library)
         libraries.append(library)
-        functions += _functions(database, release, table or asked.library, asked, library)
     return Answers(
         stack=stack,
         libraries=tuple(libraries),
@@ -90,60 +100,86 @@ def _table(database: Database, release: Release, library: str, machine: str) -> 
     return None
 
 
-def _library(asked: _Asked, shipped: ReleaseLibrary | None, stack: Stack, sdk: HipSdk) -> LibraryAnswer:
-    own: Provision = "passed-through" if asked.in_bundle else "absent"
+def _library(
+    database: Database, asked: _Asked, shipped: ReleaseLibrary | None, stack: Stack, sdk: HipSdk
+) -> LibraryAnswer:
+    known = database.library_names().match(asked.dll)
+    own = LibraryAnswer(
+        asked.dll,
+        asked.library,
+        "passed-through" if asked.in_bundle else "absent",
+        driver_only=known is not None and known.kind == "driver",
+    )
     if shipped is None:
-        return LibraryAnswer(asked.dll, asked.library, own)
+        return own
     name = asked.dll.lower()
     injected = name in (dll.lower() for dll in shipped.injected)
-    answers = name in (dll.lower().rsplit("/", 1)[-1] for dll in shipped.dll_names)
+    file = next((dll for dll in shipped.dll_names if dll.lower().rsplit("/", 1)[-1] == name), None)
     # Files without a CUDA version in their name (cublas.dll) are meant to be renamed to the one the program loads.
     rename = next((dll for dll in shipped.dll_names if name.startswith(dll.lower().removesuffix(".dll") + "64_")), None)
-    file = next((dll for dll in shipped.dll_names if dll.lower().rsplit("/", 1)[-1] == name), rename)
     placed = injected or stack.launch_mode == "staged"
-    if file is None or (shipped.stub and not placed):
-        return LibraryAnswer(asked.dll, asked.library, own)
+    if (file or rename) is None or (shipped.stub and not placed):
+        return own
     return LibraryAnswer(
         dll=asked.dll,
         library=asked.library,
         provision="replaced",
-        name_answered=answers,
+        name_answered=file is not None,
         placed=placed,
         stub=shipped.stub,
-        file=file,
+        file=file or rename,
         hip_missing=missing_components(shipped.hip_dlls, sdk),
         source=shipped.source,
     )
 
 
-def _functions(
+def _runtime(evidence: Evidence, dll: str) -> str:
+    """The version of the program's own runtime file where it was read, else what the DLL's name tells."""
+    for item in evidence.items:
+        if isinstance(item, FileFact) and item.name.rsplit("/", 1)[-1].lower() == dll.lower():
+            return runtime_version(dll, item.version, item.description)
+    return runtime_version(dll)
+
+
+def _replaced(
     database: Database, release: Release, table: str, asked: _Asked, library: LibraryAnswer
 ) -> list[FunctionAnswer]:
-    known = database.functions(release, [(table, name) for name in asked.functions])
+    """States of a library that is ZLUDA's own here; a missing HIP component takes every exported function with it."""
     found = []
-    for name, row in zip(asked.functions, known, strict=True):
-        common = {"library": asked.library, "name": name, "families": row.families}
-        if library.provision == "passed-through":
-            found.append(FunctionAnswer(state="unknown", confidence=_lower(row.confidence), **common))  # type: ignore[arg-type]
-        elif library.provision == "absent":
-            found.append(FunctionAnswer(state="library-missing", **common))  # type: ignore[arg-type]
-        elif library.hip_missing and row.state != "not-exported":
+    for row in database.functions(release, [(table, name) for name in asked.functions]):
+        row = msgspec.structs.replace(row, library=asked.library)
+        if library.hip_missing and row.state != "not-exported":
             limit = f"needs {', '.join(library.hip_missing)}"
-            found.append(FunctionAnswer(state="library-missing", limit=limit, source=row.source, **common))  # type: ignore[arg-type]
-        else:
-            found.append(
-                FunctionAnswer(
-                    state=row.state,
-                    since=row.since,
-                    until=row.until,
-                    limit=row.limit,
-                    source=row.source,
-                    confidence=row.confidence,
-                    **common,  # type: ignore[arg-type]
-                )
-            )
+            row = msgspec.structs.replace(row, state="library-missing", limit=limit, since=None, until=None)
+        found.append(row)
     return found
 
 
-def _lower(confidence: Confidence) -> Confidence:
-    return "medium" if confidence == "high" else confidence
+def _not_replaced(
+    database: Database, measured: Measured, evidence: Evidence, asked: _Asked, library: LibraryAnswer
+) -> list[FunctionAnswer]:
+    """States of a library that nobody replaces: NVIDIA's own file runs, or there is none.
+
+    A toolkit DLL that is absent can be put in place, and is judged as if it were.
+    """
+    families = database.families(asked.functions)
+    imported = _imports_of(evidence, asked.dll)
+    found = []
+    for name in asked.functions:
+        answer_ = None
+        if library.driver_only and library.provision == "absent":
+            answer_ = FunctionAnswer(asked.library, name, "library-missing")
+        if answer_ is None:
+            answer_ = measured.library(asked.library, name, imported)
+        if answer_ is None:
+            answer_ = FunctionAnswer(asked.library, name, "unknown", confidence="medium")
+        belongs = tuple(dict.fromkeys(family.family for family in families.get(name, ())))
+        found.append(msgspec.structs.replace(answer_, families=belongs))
+    return found
+
+
+def _imports_of(evidence: Evidence, dll: str) -> frozenset[str] | None:
+    """CUDA functions that the program's own copy of an NVIDIA library imports; None where no copy was read."""
+    uses = [use.function for use in evidence.uses() if use.module.lower() == dll.lower() and use.kind == "import"]
+    read = any(isinstance(item, FileFact) and item.name.lower() == dll.lower() for item in evidence.items)
+    return frozenset(uses) if read else None

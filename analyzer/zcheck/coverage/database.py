@@ -45,6 +45,13 @@ class Database(ZludaTables, HipTables, CudaTables):
         """The day up to which facts were gathered, YYYY-MM-DD: the ``database`` of reports."""
         return self.meta["date"]
 
+    def source(self, key: str) -> str:
+        """Repository and commit of a source id (``hipify``, ``therock`` …); raises KeyError for an unknown one."""
+        rows = self.query('SELECT repository, "commit", what FROM source WHERE id = ?', (key,))
+        if not rows:
+            raise KeyError(key)
+        return f"{rows[0][0]}@{rows[0][1]}: {rows[0][2]}"
+
     def document(self, name: str) -> str | None:
         """Text of a YAML document of ``coverage_db/`` (``frameworks.yaml``), None when there is none."""
         rows = self.query("SELECT text FROM document WHERE name = ?", (name,))

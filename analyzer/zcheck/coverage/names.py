@@ -60,10 +60,13 @@ class NameTables(Asker):
 
     def families(self, names: Iterable[str]) -> dict[str, tuple[Family, ...]]:
         """Workload families by exact name; names without one are left out."""
+        asked = json.dumps(sorted(set(names)))
         rows = self.query(
             "SELECT f.name, f.family, f.kind, f.library FROM json_each(?) AS asked"
-            " CROSS JOIN family AS f ON f.name = asked.value ORDER BY f.rowid",
-            (json.dumps(sorted(set(names))),),
+            " CROSS JOIN family AS f ON f.name = asked.value UNION ALL"
+            " SELECT o.name, o.family, o.kind, o.library FROM json_each(?) AS asked"
+            " CROSS JOIN operator AS o ON o.name = asked.value",
+            (asked, asked),
         )
         found: dict[str, list[Family]] = defaultdict(list)
         for row in rows:

@@ -76,6 +76,8 @@ PLAIN: tuple[Table, ...] = (
     Table("names/families.csv", "family", (("name",),)),
     Table("names/framework_dlls.csv", "framework_dll"),
     Table("names/own_paths.csv", "own_path_dll"),
+    Table("names/stacks.csv", "named_stack", (("name",),)),
+    Table("names/operators.csv", "operator", (("name",),)),
     Table("reports/runs.csv", "run"),
     Table("reports/measurements.csv", "measurement"),
 )

@@ -175,10 +175,10 @@ class ZludaTables(NameTables):
                 dll_names=names[library],
                 injected=injected,
                 hip_dlls=self._hip_dlls(release, library, hip, functions > refusing),
-                provided_how=how if release.is_main else self._how(layout, injected),
+                provided_how=how if release.is_main or library == "cudart_hybrid" else self._how(layout, injected),
                 functions=functions,
                 refusing=refusing,
-                confidence="high" if release.is_main else "medium",
+                confidence="high" if release.is_main else "low" if library == "cudart_hybrid" else "medium",
                 source=f"{self.tree(release)}: {layout.source.partition(': ')[2]}",
             )
 
@@ -243,6 +243,22 @@ class ZludaTables(NameTables):
         tag = re.sub(r"-nightly$", "", main.tag)  # the fork's nightly has the table of its release
         found = [ProcAddress(row[0], row[1], row[2], int(row[3])) for row in rows if tag in split(row[4])]
         return tuple(sorted(found, key=lambda item: (item.flags, -item.min_cuda_version, item.symbol)))
+
+    def entry_points(self, symbol: str) -> tuple[ProcAddress, ...]:
+        """The names for which cuGetProcAddress of the newest main release gives this exported symbol."""
+        newest = self._by_order[self.newest_order].main
+        rows = self.query(
+            "SELECT name, symbol, flags, min_cuda_version, releases FROM proc_address WHERE symbol = ? ORDER BY rowid",
+            (symbol,),
+        )
+        return tuple(ProcAddress(row[0], row[1], row[2], int(row[3])) for row in rows if newest in split(row[4]))
+
+    def not_on_windows(self, name: str) -> list[tuple[str, str, tuple[str, ...]]]:
+        """(library, state, releases) of a function that is in the source but not in the Windows build."""
+        rows = self.query(
+            "SELECT library, state, releases FROM function_not_on_windows WHERE name = ? ORDER BY rowid", (name,)
+        )
+        return [(row[0], row[1], split(row[2])) for row in rows]
 
     def ptx_forms(self, release: Release) -> tuple[PtxForm, ...]:
         """Accepted PTX forms, special registers and directives: of a main release as read, else from the history."""

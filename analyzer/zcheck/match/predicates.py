@@ -156,6 +156,8 @@ class LibraryPredicate(_Strict, frozen=True):
     stub: bool | None = None
     cuda: bool | None = None
     hip_missing: OneOrMore | None = None
+    start_fails: bool | None = None
+    driver_only: bool | None = None
     reach: OneOrMore | None = None
     same: Literal["module", "library"] | None = None
 
@@ -171,7 +173,7 @@ class LibraryPredicate(_Strict, frozen=True):
             names = tuple(dict.fromkeys(hit.use.function for hit in hits if hit.use.function))
             matches.append(
                 Match(
-                    reach=_highest([hit.reach for hit in hits]),
+                    reach="init" if self.start_fails else _highest([hit.reach for hit in hits]),
                     module=module,
                     library=library.library if library else None,
                     functions=names,
@@ -181,6 +183,7 @@ class LibraryPredicate(_Strict, frozen=True):
                         "dll": hits[0].use.dll,
                         "file": (library.file if library else None) or hits[0].use.dll,
                         "hip": ", ".join(library.hip_missing) if library else "",
+                        "why": (library.start_fails if library else None) or "",
                     },
                 )
             )
@@ -190,7 +193,8 @@ class LibraryPredicate(_Strict, frozen=True):
         use, library = hit.use, hit.library
         if self.cuda is not None and self.cuda != (library is not None):
             return False
-        needs_library = (self.library, self.name_answered, self.placed, self.stub, self.hip_missing)
+        needs_library = (self.library, self.name_answered, self.placed, self.stub, self.hip_missing, self.start_fails,
+                         self.driver_only)  # fmt: skip
         if library is None and any(value is not None for value in needs_library):
             return False
         provision = library.provision if library else (use.found or None)
@@ -206,6 +210,8 @@ class LibraryPredicate(_Strict, frozen=True):
             and (self.name_answered is None or (library is not None and library.name_answered == self.name_answered))
             and (self.placed is None or (library is not None and library.placed == self.placed))
             and (self.stub is None or (library is not None and library.stub == self.stub))
+            and (self.start_fails is None or (library is not None and bool(library.start_fails) == self.start_fails))
+            and (self.driver_only is None or (library is not None and library.driver_only == self.driver_only))
             and (
                 self.hip_missing is None
                 or (library is not None and any(name in library.hip_missing for name in _wanted(self.hip_missing)))

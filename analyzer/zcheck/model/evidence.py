@@ -72,6 +72,7 @@ class FileFact(Record, frozen=True, tag="file"):
     load: LoadTime = "start"
     company: str = ""
     version: str = ""
+    description: str = ""
     path: str = ""
     dotnet: bool = False
 
