@@ -12,6 +12,7 @@ import pytest
 
 from zcheck import errors
 from zcheck.model import report
+from zcheck.render import FORMATS
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -70,6 +71,13 @@ def test_the_help_text_is_the_programs(readme: ModuleType) -> None:
 def test_exit_codes_are_the_programs() -> None:
     codes = {value for name, value in vars(errors).items() if name.startswith("EXIT_") and name != "EXIT_RUN_REFUSED"}
     assert {int(cell) for cell in first_column("Exit codes")} == codes
+
+
+def test_formats_are_the_programs() -> None:
+    named = {name for cell in first_column("Formats") for name in re.split("`, `", cell)}
+    assert named == set(FORMATS)
+    for row in FORMATS.values():
+        assert importlib.util.find_spec(f"zcheck.render.{row.module}"), row.module
 
 
 def test_verdicts_are_the_programs() -> None:
