@@ -68,8 +68,6 @@ app.command("schema")(schema.schema)
 
 def run(arguments: Sequence[str]) -> int:
     """Run the command line; returns the exit code. Errors are one sentence on stderr."""
-    import click
-
     command = typer.main.get_command(app)
     try:
         result = command.main(args=list(arguments), prog_name="zcheck", standalone_mode=False)
@@ -80,8 +78,10 @@ def run(arguments: Sequence[str]) -> int:
     except Exception as error:
         if type(error).__name__ in ("Exit", "Abort"):
             return int(getattr(error, "exit_code", 1))
-        if isinstance(error, click.ClickException) or hasattr(error, "format_message"):
-            error.show()
+        # typer brings a copy of click along, whose exceptions are not click's.
+        show = getattr(error, "show", None)
+        if show is not None and hasattr(error, "format_message"):
+            show()
             return int(getattr(error, "exit_code", EXIT_USAGE))
         if isinstance(error, BrokenPipeError):
             # The reader (head, less) has enough; Python would complain once more at exit.

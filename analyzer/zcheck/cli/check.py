@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from zcheck.errors import UsageError
+from zcheck.model.base import Skipped
 
 Zluda = Annotated[
     list[str] | None,
@@ -28,7 +29,9 @@ Redact = Annotated[
 
 
 def check(
-    app: Annotated[Path | None, typer.Argument(metavar="APP", help="A program, a DLL, .pyd or .node, or a folder.")] = None,
+    app: Annotated[
+        Path | None, typer.Argument(metavar="APP", help="A program, a DLL, .pyd or .node, or a folder.")
+    ] = None,
     zluda: Zluda = None,
     launch_mode: LaunchMode = None,
     hip_sdk: HipSdk = None,
@@ -43,7 +46,8 @@ def check(
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show notes and all evidence.")] = False,
     evidence: Annotated[bool, typer.Option("--evidence", help="Print the evidence lines instead of a report.")] = False,
     saved: Annotated[
-        Path | None, typer.Option("--from", metavar="FILE", help="Judge saved evidence or a JSON report instead of APP.")
+        Path | None,
+        typer.Option("--from", metavar="FILE", help="Judge saved evidence or a JSON report instead of APP."),
     ] = None,
     fail_on: Annotated[
         str, typer.Option("--fail-on", metavar="LEVEL", help="Exit 1 from blocker, risk, setup or note on; or never.")
@@ -68,7 +72,7 @@ def check(
     if (app is None) == (saved is None):
         raise UsageError("name a program or folder to check (zcheck app.exe), or a saved file with --from")
     analyses: list[Analysis]
-    skipped = ()
+    skipped: tuple[Skipped, ...] = ()
     if saved is not None:
         analyses, target = read_saved(saved)
     else:

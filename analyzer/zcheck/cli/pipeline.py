@@ -118,7 +118,9 @@ def _runtime_start(entry: str, facts: Mapping[str, PeFacts]) -> list[Use]:
     if coverage().library_of(name) != "cudart":
         return []
     version = facts[entry].version
-    return runtime_start(coverage(), name, version.file_version if version else "", version.description if version else "")
+    return runtime_start(
+        coverage(), name, version.file_version if version else "", version.description if version else ""
+    )
 
 
 def judge_analysis(

@@ -9,7 +9,9 @@ import typer
 
 from zcheck.errors import EXIT_FINDINGS
 
-app = typer.Typer(help="List the rules, and run the examples that come with them.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(
+    help="List the rules, and run the examples that come with them.", no_args_is_help=True, rich_markup_mode=None
+)
 
 _Folder = Annotated[Path | None, typer.Option("--rules", help="A folder of rule files instead of zcheck's own.")]
 

@@ -42,9 +42,10 @@ def read_saved(path: Path) -> tuple[list[Analysis], str]:
 
 def _json(text: str, path: Path) -> tuple[list[Analysis], str]:
     failed = ""
-    for kind in (Evidence, Report, Applications):
+    kinds: tuple[type[Evidence] | type[Report] | type[Applications], ...] = (Evidence, Report, Applications)
+    for kind in kinds:
         try:
-            found = msgspec.json.decode(text, type=kind)
+            found: Evidence | Report | Applications = msgspec.json.decode(text, type=kind)
         except msgspec.DecodeError as error:
             failed = failed or str(error)
             continue
@@ -58,9 +59,7 @@ def _json(text: str, path: Path) -> tuple[list[Analysis], str]:
 def _of_report(report: Report, name: str) -> Analysis:
     evidence, _ = parse_given("\n".join(report.evidence), name)
     target = report.entries[0] if report.entries else evidence.target
-    return Analysis(
-        entry=report.target, evidence=Evidence(target=target, items=evidence.items), skipped=report.skipped
-    )
+    return Analysis(entry=report.target, evidence=Evidence(target=target, items=evidence.items), skipped=report.skipped)
 
 
 def _blocks(text: str, name: str) -> list[tuple[str, str]]:

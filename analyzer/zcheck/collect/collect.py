@@ -13,9 +13,7 @@ from zcheck.model.names import NameLookups
 _KINDS: dict[str, UseKind] = {"import": "import", "delay": "delay", "dynamic": "dynamic", "forwarder": "import"}
 
 
-def collect(
-    graph: Graph, facts: Mapping[str, PeFacts], names: NameLookups, extra: Iterable[Item] = ()
-) -> Evidence:
+def collect(graph: Graph, facts: Mapping[str, PeFacts], names: NameLookups, extra: Iterable[Item] = ()) -> Evidence:
     """The evidence on the graph's entry. ``facts`` is keyed by node id; ``extra`` are items of other readers
     (strings, device code, models, host), which follow the graph's own in the order given, without repeats."""
     nodes = {node.id: node for node in graph.nodes}
@@ -123,9 +121,7 @@ def _uses(
         yield Use(dll=edge.dll, function=name, **common)  # type: ignore[arg-type]
 
 
-def _own_paths(
-    graph: Graph, nodes: Mapping[str, Node], shown: Mapping[str, str], names: NameLookups
-) -> Iterable[Item]:
+def _own_paths(graph: Graph, nodes: Mapping[str, Node], shown: Mapping[str, str], names: NameLookups) -> Iterable[Item]:
     for edge in graph.edges:
         api = names.own_path_of(edge.dll)
         if api is not None and nodes[edge.source].load != "unreached":

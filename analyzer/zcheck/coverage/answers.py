@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import msgspec
 
 from zcheck.coverage.database import Database
+from zcheck.coverage.frameworks import framework_names, operator_answers
 from zcheck.coverage.hip_needs import missing_components
 from zcheck.coverage.measured import Measured, runtime_version
-from zcheck.coverage.frameworks import framework_names, operator_answers
 from zcheck.model.coverage import HipSdk, Release, ReleaseLibrary
 from zcheck.model.evidence import Evidence, FileFact, Use
 from zcheck.model.stack import Answers, FunctionAnswer, LibraryAnswer, Stack

@@ -69,7 +69,7 @@ class Measured:
 
     @cached_property
     def _driver(self) -> dict[str, FunctionAnswer]:
-        names = {row[0] for table in ("runtime_to_driver", "library_to_driver", "runtime_variant")
+        names = {row[0] for table in ("runtime_to_driver", "library_to_driver", "runtime_variant", "seen_in_workload")
                  for row in self._database.query(f"SELECT DISTINCT driver_function FROM {table}")} - {""}  # fmt: skip
         order = sorted(names)
         answers = self._database.functions(self._release, [("nvcuda", name) for name in order])
@@ -87,7 +87,16 @@ class Measured:
             "SELECT runtime_function, driver_function, phase, cuda_versions FROM runtime_to_driver ORDER BY rowid"
         ):
             found[function].append((driver, phase, split(versions)))
+        for function, driver in self._seen("cudart"):
+            found[function].append((driver, "call", self._known))
         return found
+
+    def _seen(self, library: str) -> list[tuple[str, str]]:
+        """(function, driver function) that no suite called on its own and whole programs showed."""
+        rows = self._database.query(
+            "SELECT function, driver_function FROM seen_in_workload WHERE library = ? ORDER BY rowid", (library,)
+        )
+        return [(row[0], row[1]) for row in rows]
 
     @cached_property
     def _variants(self) -> dict[str, list[tuple[str, str, tuple[str, ...]]]]:
@@ -106,6 +115,8 @@ class Measured:
         ):
             found[function].update(split(versions))
             found[called_as].update(split(versions))
+        for function, _ in self._seen("cudart"):
+            found[function].update(self._known)
         return found
 
     @cached_property
@@ -145,13 +156,17 @@ class Measured:
         rows = self._variants.get(function, [])
         seen = sorted({each for _, _, versions in rows for each in versions}, key=_key)
         # Arguments were varied for five runtime versions only; another takes the nearest older one's, or the oldest's.
-        stand_in = max((each for each in seen if _key(each) <= _key(version)), key=_key, default=seen[0] if seen else "")
+        stand_in = max(
+            (each for each in seen if _key(each) <= _key(version)), key=_key, default=seen[0] if seen else ""
+        )
         variants: dict[str, list[str]] = defaultdict(list)
         for arguments, driver, versions in rows:
             if stand_in in versions:
                 variants[arguments].append(driver)
         drivers = [
-            driver for driver, phase, versions in self._calls.get(function, []) if phase == "call" and version in versions
+            driver
+            for driver, phase, versions in self._calls.get(function, [])
+            if phase == "call" and version in versions
         ]
         failing = self._failing([*drivers, *(driver for names in variants.values() for driver in names)])
         if not failing:
@@ -209,23 +224,44 @@ class Measured:
             if not library.startswith("cudart ") or not refused.startswith("all but") or result == "0":
                 continue
             for guid in split(guids):
-                if granted.get((library, f"as A, but {guid} granted")) == "0" or granted.get(
-                    (library, f"as A, but {guid.split('-')[0]} granted")
-                ) == "0":
+                if (
+                    granted.get((library, f"as A, but {guid} granted")) == "0"
+                    or granted.get((library, f"as A, but {guid.split('-')[0]} granted")) == "0"
+                ):
                     found[library.split(" ", 1)[1]] = f"its first call asks for the private driver table {guid}"
         return found
+
+    def needs(self, functions: Iterable[tuple[str, str]], wanted: RuntimeVersions) -> frozenset[str]:
+        """All driver functions that a program with these (library, function) calls was seen to need, the runtime's start
+        and first calls included; driver functions among them stand for themselves."""
+        first: dict[str, list[str]] = defaultdict(list)
+        for function, driver in self._database.query(
+            "SELECT runtime_function, driver_function FROM runtime_first_call"
+        ):
+            first[function].append(driver)
+        found = set(self.start_calls(wanted))
+        for library, name in functions:
+            if library == "nvcuda":
+                found.add(name)
+            elif library == "cudart":
+                found.update(driver for driver, _, _ in self._calls.get(name, []))
+                found.update(first.get(name, []))
+            else:
+                found.update(driver for driver, _ in self._library_calls.get((library, name), []))
+        return frozenset(found - {""})
 
     # --- NVIDIA's libraries that stay NVIDIA's own ----------------------------------------------------------------
 
     @cached_property
-    def _library_calls(self) -> dict[tuple[str, str], list[str]]:
-        found: dict[tuple[str, str], list[str]] = defaultdict(list)
+    def _library_calls(self) -> dict[tuple[str, str], list[tuple[str, str]]]:
+        found: dict[tuple[str, str], list[tuple[str, str]]] = defaultdict(list)
         for library, function, driver, phase in self._database.query(
             "SELECT library, function, driver_function, phase FROM library_to_driver"
-            " WHERE caller_under_zluda <> 'replaced' ORDER BY rowid"
+            " WHERE caller_under_zluda <> 'replaced' AND driver_function <> '' ORDER BY rowid"
         ):
-            if phase == "call" and driver:
-                found[library, function].append(driver)
+            found[library, function].append((driver, phase))
+        for function, driver in self._seen("nccl"):
+            found["nccl", function].append((driver, "call"))
         return found
 
     @cached_property
@@ -258,7 +294,7 @@ class Measured:
         key = (library, name)
         if key not in self._simulated and key not in self._library_calls and key not in self._library_to_library:
             return None
-        lacking = self._failing(self._library_calls.get(key, []))
+        lacking = self._failing(driver for driver, phase in self._library_calls.get(key, []) if phase == "call")
         for called, function in self._library_to_library.get(key, []):
             if imported is not None and function not in imported:
                 continue
@@ -266,8 +302,9 @@ class Measured:
             if state in _FAILING:
                 lacking.append(function)
         verdict, refused = self._simulated.get(key, ("", ""))
-        tables = [item.strip() for item in refused.split(";") if "private table" in item]
-        if not lacking and verdict == "fails" and tables and self._release.tag.startswith(("v6", "v7")):
+        items = split(refused)
+        tables = [item for item in items if "private table" in item]
+        if not lacking and verdict == "fails" and tables == list(items) and self._release.tag.startswith(("v6", "v7")):
             lacking = tables  # nothing else was refused, so the refused private tables made it fail
         if not lacking:
             return FunctionAnswer(library, name, "unknown", confidence="medium")

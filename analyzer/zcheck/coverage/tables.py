@@ -68,6 +68,7 @@ PLAIN: tuple[Table, ...] = (
     Table("truth/library_simulated_v6.csv", "library_simulated_v6", (("function",),)),
     Table("truth/private_tables.csv", "private_table", (("table_guid",),)),
     Table("truth/private_table_refusal.csv", "private_table_refusal"),
+    Table("truth/seen_in_workloads.csv", "seen_in_workload", (("library", "function"),)),
     Table("truth/workload_gaps.csv", "workload_gap", (("workload",),)),
     Table("truth/workloads.csv", "workload", (("workload",),)),
     Table("truth/zluda_simulation.csv", "zluda_simulation", (("workload",),)),

@@ -21,7 +21,9 @@ def first_actions(verdict: Verdict, findings: Sequence[Finding], answers: Answer
     if verdict == "unknown":
         deciding = [finding for finding in findings if finding.limitation] or deciding
     if verdict == "blocked":
-        deciding = [f for f in deciding if f.severity == "blocker" and f.reach in ("load", "init", "called")] or deciding
+        deciding = [
+            f for f in deciding if f.severity == "blocker" and f.reach in ("load", "init", "called")
+        ] or deciding
     for finding in (*own, *deciding):
         # One line for each finding first; the second-best advice of one cause must not hide the next cause.
         if finding.fix and finding.fix[0] not in actions:

@@ -87,7 +87,9 @@ def _modules(
 ) -> tuple[ModuleReport, ...]:
     known = {(item.path or item.name).lower(): item for item in evidence.items if isinstance(item, FileFact)}
     if graph is None:
-        nodes = [Node(id=item.path or item.name, name=item.name, origin="bundle", load=item.load) for item in known.values()]
+        nodes = [
+            Node(id=item.path or item.name, name=item.name, origin="bundle", load=item.load) for item in known.values()
+        ]
     else:
         nodes = list(graph.nodes)
     modules = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -98,7 +99,7 @@ def _reach(
     use: Use,
     library: LibraryAnswer | None,
     function: FunctionAnswer | None,
-    needs: dict[str, str],
+    needs: Mapping[str, str],
     refused: set[tuple[str, str, str]],
     known: bool,
 ) -> Reach:

@@ -20,14 +20,25 @@ from zcheck.model.finding import SEVERITIES
 from zcheck.model.report import WORKLOADS
 from zcheck.model.stack import Stack
 
-_KEYS = ("id", "title", "area", "severity", "when", "explain", "fix", "refs", "examples", "confidence", "limitation", "first")
+_KEYS = (
+    "id",
+    "title",
+    "area",
+    "severity",
+    "when",
+    "explain",
+    "fix",
+    "refs",
+    "examples",
+    "confidence",
+    "limitation",
+    "first",
+)
 _REQUIRED = ("id", "title", "area", "severity", "when", "explain", "fix", "examples")
 _ID = re.compile(r"[A-Z0-9]+(-[A-Z0-9]+)+")
 # Words that messages may name; kept here so that a misspelt one is refused instead of printed as nothing.
 WORDS = frozenset(
-    "module library functions count release hip_sdk gpu dll file limit state hip because since machine version company "
-    "kernels loadable dropped stub empty lost ptx_bytes containers note framework cuda api modules text kind key value "
-    "subject component workload by why".split()
+    ["module", "library", "functions", "count", "release", "hip_sdk", "gpu", "dll", "file", "limit", "state", "hip", "because", "since", "machine", "version", "company", "kernels", "loadable", "dropped", "stub", "empty", "lost", "ptx_bytes", "containers", "note", "framework", "cuda", "api", "modules", "text", "kind", "key", "value", "subject", "component", "workload", "by", "why"]
 )
 _NEEDS = ("required", "optional", "not seen", "unknown")
 _STACK = re.compile(r"\s*(zluda|hip_sdk|gpu|launch_mode)\s+(\S+)\s*$")
@@ -132,7 +143,9 @@ def _condition(data: object, where: str, at: str) -> Condition:
             pairs.append((family, tuple(_choice(word, _NEEDS, where, f"workload {family}") for word in words)))
         return Condition(op="workload", workload=tuple(pairs))
     if key not in PREDICATES:
-        raise DataError(f"{where}: {at}: no predicate {key!r}{_near(str(key), (*PREDICATES, 'workload', 'all', 'any', 'not'))}")
+        raise DataError(
+            f"{where}: {at}: no predicate {key!r}{_near(str(key), (*PREDICATES, 'workload', 'all', 'any', 'not'))}"
+        )
     struct = PREDICATES[key]
     fields = _mapping(value, where, f"{at}.{key}")
     _only(fields, [field.name for field in msgspec.structs.fields(struct)], where, f"{at}.{key}")

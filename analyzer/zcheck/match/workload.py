@@ -50,7 +50,7 @@ def derive_workload(
         reasons: list[str] = []
         if family in stated:
             needs = [item.need for item in stated[family]]
-            need = next((each for each in ("required", "optional", "unknown") if each in needs), "not seen")  # type: ignore[assignment]
+            need = next((each for each in ("required", "optional", "unknown") if each in needs), "not seen")
             reasons = [item.by for item in stated[family] if item.by]
         if need != "required" and (family in operators or family in called):
             need = "required"
