@@ -12,12 +12,14 @@ from typing import cast
 from zcheck.errors import UsageError
 from zcheck.model.base import Record
 from zcheck.model.report import Applications, Report
+from zcheck.render.difform import DIFF_FORMATS, render_diff
 from zcheck.render.jsonform import from_json, schema
 from zcheck.render.normal import normal
 from zcheck.render.options import RenderOptions, terminal_options
 from zcheck.render.redact import RedactionNames, redact, redact_product
 
 __all__ = [
+    "DIFF_FORMATS",
     "FORMATS",
     "Format",
     "RedactionNames",
@@ -26,6 +28,7 @@ __all__ = [
     "redact",
     "redact_product",
     "render",
+    "render_diff",
     "schema",
     "terminal_options",
 ]

@@ -12,9 +12,23 @@ from zcheck.render.options import RenderOptions
 from zcheck.render.safe import csv_cell
 
 COLUMNS = (
-    "application", "stack", "verdict", "headline", "severity", "id", "module", "library", "functions", "reach", "confidence", "title",
-    "message", "fix", "evidence", "ignored",
-)  # fmt: skip
+    "application",
+    "stack",
+    "verdict",
+    "headline",
+    "severity",
+    "id",
+    "module",
+    "library",
+    "functions",
+    "reach",
+    "confidence",
+    "title",
+    "message",
+    "fix",
+    "evidence",
+    "ignored",
+)
 
 
 def render(product: Report | Applications, options: RenderOptions) -> str:

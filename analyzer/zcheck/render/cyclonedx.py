@@ -15,6 +15,7 @@ from zcheck.render.options import RenderOptions
 from zcheck.render.safe import escape_json, visible
 
 if TYPE_CHECKING:
+    from cyclonedx.model import Property
     from cyclonedx.model.bom import Bom
     from cyclonedx.model.component import Component
 
@@ -54,7 +55,7 @@ def render(product: Report | Applications, options: RenderOptions) -> str:
     return escape_json(json.dumps(document, indent=2, sort_keys=True, ensure_ascii=False)) + "\n"
 
 
-def _property(name: str, value: str) -> object:
+def _property(name: str, value: str) -> Property:
     from cyclonedx.model import Property
 
     return Property(name=name, value=visible(value))

@@ -2,7 +2,7 @@
 
 Fields: vosen/ZLUDA .github/ISSUE_TEMPLATE/zluda_dump.yml (logs, description, steps, operating system, GPU) and
 Speedstu/CUDA-for-AMD-Windows .github/ISSUE_TEMPLATE/gpu-compatibility.yml (GPU, gfx target, HIP version, driver,
-result, workload, output, scanner report, validation note). GitHub cuts a body at 65,536 characters; this stays under 60,000.
+result, workload, output, scanner report, validation note). GitHub takes 65,536 characters; this stays under 60,000.
 """
 
 from __future__ import annotations
@@ -99,8 +99,8 @@ def _form(report: Report) -> str:
         ("GPU scanner report", f"{_ADD} `gpu-report.json`, or the output of `zcheck host --format json`."),
         (
             "Validation note",
-            f"{_ADD} your tick, if you agree.\n- [ ] I understand that only RX 9060 XT / gfx1200 is currently validated by "
-            "the project and this report is community compatibility data.",
+            f"{_ADD} your tick, if you agree.\n- [ ] I understand that only RX 9060 XT / gfx1200 is currently "
+            "validated by the project and this report is community compatibility data.",
         ),
     ]
     return "\n\n".join(f"### {title}\n\n{text}" for title, text in fields)

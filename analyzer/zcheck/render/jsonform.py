@@ -52,7 +52,7 @@ def schema() -> dict[str, Any]:
     document: dict[str, Any] = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "zcheck report",
-        "description": f"Report of zcheck {__version__} on one application, or on a folder of them (key 'applications').",
+        "description": f"Report of zcheck {__version__} on one application, or on several (key 'applications').",
         "version": SCHEMA,
         **union,
         "$defs": definitions,

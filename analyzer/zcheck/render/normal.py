@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from typing import TypeVar
 
 import msgspec
 
 from zcheck.model.report import Applications, DeviceCodeReport, FunctionReport, Report
 from zcheck.render.safe import map_strings
 
+T = TypeVar("T")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -27,7 +29,12 @@ def normal(product: Report | Applications) -> Report | Applications:
         )
     else:
         sorted_product = _report(product)
-    return map_strings(sorted_product, _whole)
+    return whole_strings(sorted_product)
+
+
+def whole_strings(product: T) -> T:
+    """``product`` without lone surrogates."""
+    return map_strings(product, _whole)
 
 
 def _whole(text: str) -> str:

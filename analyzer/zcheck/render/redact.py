@@ -1,7 +1,7 @@
 """Take names of people and machines out of a report; a pure function of the names the caller passes.
 
-Replaced: the user's profile folder, other people's folders under ``Users`` and ``home``, known user and machine names as
-components of absolute paths, machine names as words, hosts of UNC paths, e-mail addresses. Kept: relative paths
+Replaced: the user's profile folder, other people's folders under ``Users`` and ``home``, known user and machine names
+as components of absolute paths, machine names as words, hosts of UNC paths, e-mail addresses. Kept: relative paths
 of the bundle. In doubt it takes away too much rather than too little.
 """
 

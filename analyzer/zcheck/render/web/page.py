@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def _asset(name: str) -> str:
-    return files("zcheck.render.web").joinpath("templates", name).read_text(encoding="utf-8")
+    return (files("zcheck.render.web") / "templates" / name).read_text(encoding="utf-8")
 
 
 def _hash(text: str) -> str:
@@ -58,7 +58,10 @@ def page(template: str, title: str, **context: Any) -> str:
 
     style = palette.css_variables() + _asset("style.css")
     script = _asset("page.js")
-    policy = f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; img-src data:; base-uri 'none'; form-action 'none'"
+    policy = (
+        f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
     text = (
         environment()
         .get_template(template)

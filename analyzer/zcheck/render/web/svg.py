@@ -77,10 +77,10 @@ def draw(seen: graphview.View, stacks: tuple[str, ...], ident: str) -> Markup:
     boxes, width, height = layout(seen)
     first = stacks[0] if stacks else None
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img" '
-        f'aria-labelledby="{ident}-t {ident}-d" class="graph"><title id="{ident}-t">Dependency graph</title>'
-        f'<desc id="{ident}-d">{len(seen.nodes)} modules and {len(seen.edges)} dependencies, from the program on the left to the '
-        f"deepest on the right; the list below says the same in words.</desc>"
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
+        f'role="img" aria-labelledby="{ident}-t {ident}-d" class="graph"><title id="{ident}-t">Dependency graph</title>'
+        f'<desc id="{ident}-d">{len(seen.nodes)} modules and {len(seen.edges)} dependencies, from the program on the '
+        f"left to the deepest on the right; the list below says the same in words.</desc>"
     ]
     parts += _edges(seen, boxes)
     for node in seen.nodes:
@@ -90,10 +90,12 @@ def draw(seen: graphview.View, stacks: tuple[str, ...], ident: str) -> Markup:
         roles = " ".join(node.role(stack) for stack in stacks)
         mark = f" s-{node.severity}" if node.severity in ("blocker", "risk") else ""
         parts.append(
-            f'<g class="n r-{escape(role)}{mark}" data-r="{escape(roles)}"><title>{escape(name)}: {escape(role)}</title>'
+            f'<g class="n r-{escape(role)}{mark}" data-r="{escape(roles)}">'
+            f"<title>{escape(name)}: {escape(role)}</title>"
             f'<rect x="{box.x}" y="{box.y}" width="{WIDTH}" height="{HEIGHT}" rx="6"/>'
             f'<text x="{box.x + 8}" y="{box.y + 15}">{escape(label)}</text>'
-            f'<text class="role" x="{box.x + 8}" y="{box.y + 29}">{escape("program" if node.kind == "entry" else role)}</text></g>'
+            f'<text class="role" x="{box.x + 8}" y="{box.y + 29}">'
+            f"{escape('program' if node.kind == 'entry' else role)}</text></g>"
         )
     parts.append("</svg>")
     return Markup("".join(parts))
@@ -107,9 +109,10 @@ def _edges(seen: graphview.View, boxes: dict[str, Box]) -> list[str]:
         joined: dict[str, list[str]] = {}
         for edge, curve in curves:
             joined.setdefault(edge.kinds[0], []).append(curve)
-        return [f'<path class="e k-{kind}" d="{"".join(paths)}"/>' for kind, paths in sorted(joined.items())]
-    return [
-        f'<path class="e k-{edge.kinds[0]}" d="{curve}"><title>{escape(visible(edge.source))} → {escape(visible(edge.target))}: '
-        f"{escape(', '.join(graphview.KIND_WORDS[kind] for kind in edge.kinds))}</title></path>"
-        for edge, curve in curves
-    ]
+        return [f'<path class="e k-{kind}" d="{"".join(parts)}"/>' for kind, parts in sorted(joined.items())]
+    paths = []
+    for edge, curve in curves:
+        kinds = ", ".join(graphview.KIND_WORDS[kind] for kind in edge.kinds)
+        title = escape(f"{visible(edge.source)} → {visible(edge.target)}: {kinds}")
+        paths.append(f'<path class="e k-{edge.kinds[0]}" d="{curve}"><title>{title}</title></path>')
+    return paths
