@@ -9,10 +9,11 @@ from pathlib import Path
 from zcheck import __version__
 from zcheck.cli.data import coverage, name_lookups, rule_set, windows_dlls
 from zcheck.cli.progress import Progress
+from zcheck.coverage import runtime_start
 from zcheck.errors import InputError
 from zcheck.model.base import Skipped
 from zcheck.model.bundle import Bundle
-from zcheck.model.evidence import Evidence
+from zcheck.model.evidence import Evidence, Use
 from zcheck.model.facts import PeFacts
 from zcheck.model.graph import Graph
 from zcheck.model.report import SCHEMA, Applications, Report
@@ -100,7 +101,7 @@ def _analyse_entry(bundle: Bundle, entry: str, reader: Reader) -> Analysis:
             resolver.add(path, reader.read(path))
     graph = resolver.graph()
     facts = {path: read for path, read in resolver.facts.items() if read is not None}
-    evidence = collect(graph, facts, name_lookups())
+    evidence = collect(graph, facts, name_lookups(), _runtime_start(entry, facts))
     return Analysis(
         entry=entry,
         evidence=evidence,
@@ -109,6 +110,15 @@ def _analyse_entry(bundle: Bundle, entry: str, reader: Reader) -> Analysis:
         root=Path(bundle.root),
         skipped=(*bundle.skipped, *reader.skipped),
     )
+
+
+def _runtime_start(entry: str, facts: Mapping[str, PeFacts]) -> list[Use]:
+    """For an entry that is NVIDIA's runtime itself: the driver functions that its every start calls, as measured."""
+    name = Path(entry).name
+    if coverage().library_of(name) != "cudart":
+        return []
+    version = facts[entry].version
+    return runtime_start(coverage(), name, version.file_version if version else "", version.description if version else "")
 
 
 def judge_analysis(

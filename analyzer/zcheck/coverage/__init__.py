@@ -10,8 +10,9 @@ from zcheck.coverage.answers import answer
 from zcheck.coverage.database import Database
 from zcheck.coverage.frameworks import framework_names
 from zcheck.coverage.locate import locate
+from zcheck.coverage.measured import runtime_start
 
-__all__ = ["Database", "answer", "framework_names", "rules_folder"]
+__all__ = ["Database", "answer", "framework_names", "rules_folder", "runtime_start"]
 
 
 def rules_folder() -> Path:

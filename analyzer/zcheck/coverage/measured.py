@@ -16,6 +16,7 @@ from zcheck.coverage.base import split
 from zcheck.coverage.database import Database
 from zcheck.model.base import Confidence
 from zcheck.model.coverage import Release
+from zcheck.model.evidence import Use
 from zcheck.model.stack import FunctionAnswer
 
 START = "(first runtime call in a process)"
@@ -141,16 +142,20 @@ class Measured:
         )
 
     def _runtime_state(self, function: str, version: str) -> tuple[int, str]:
+        rows = self._variants.get(function, [])
+        seen = sorted({each for _, _, versions in rows for each in versions}, key=_key)
+        # Arguments were varied for five runtime versions only; another takes the nearest older one's, or the oldest's.
+        stand_in = max((each for each in seen if _key(each) <= _key(version)), key=_key, default=seen[0] if seen else "")
         variants: dict[str, list[str]] = defaultdict(list)
-        for arguments, driver, versions in self._variants.get(function, []):
-            if version in versions:
+        for arguments, driver, versions in rows:
+            if stand_in in versions:
                 variants[arguments].append(driver)
         drivers = [
             driver for driver, phase, versions in self._calls.get(function, []) if phase == "call" and version in versions
         ]
         failing = self._failing([*drivers, *(driver for names in variants.values() for driver in names)])
         if not failing:
-            return self._partial(drivers)
+            return self._limits(drivers)
         if any(self._driver[driver].state == "ends-process" for driver in failing):
             return 3, f"needs {', '.join(failing)}"
         bad = {arguments: self._failing(names) for arguments, names in variants.items()}
@@ -160,13 +165,21 @@ class Measured:
             return 1, f"fails with {fails} (needs {', '.join(failing)})" if fails else f"may need {', '.join(failing)}"
         return 2, f"needs {', '.join(failing)}"
 
-    def _partial(self, drivers: list[str]) -> tuple[int, str]:
+    def _limits(self, drivers: list[str]) -> tuple[int, str]:
         limits = [
             f"{name}: {self._driver[name].limit}"
             for name in dict.fromkeys(drivers)
             if name in self._driver and self._driver[name].state == "partial" and self._driver[name].limit
         ]
-        return (1, f"within the limits of {'; '.join(limits)}") if limits else (0, "")
+        return 0, f"within the limits of {'; '.join(limits)}" if limits else ""
+
+    def start_calls(self, wanted: RuntimeVersions) -> list[str]:
+        """Driver functions that every start of these runtime versions was seen to call."""
+        rows = self._calls.get(START, [])
+        return list(dict.fromkeys(
+            driver for driver, phase, versions in rows
+            if phase == "init" and any(version in versions for version in wanted.versions)
+        ))  # fmt: skip
 
     def start_fails(self, wanted: RuntimeVersions) -> str | None:
         """Why the first runtime call fails on this release, or None where it was not seen to, for every measured
@@ -266,6 +279,26 @@ class Measured:
             confidence="medium",
             source=f"measured calls of {library} against {self._release.tag}",
         )
+
+
+def runtime_start(database: Database, dll: str, file_version: str = "", description: str = "") -> list[Use]:
+    """The driver functions that every start of a runtime DLL calls, as evidence that stands for the DLL itself."""
+    measured = Measured(database, database.resolve_release("latest"))
+    versions = measured.versions(runtime_version(dll, file_version, description))
+    itself = Use(role="entry", module=dll, kind="call", dll=dll, found="bundle", init=True, because="it is the runtime")
+    return [itself] + [
+        Use(
+            role="entry",
+            module=dll,
+            kind="call",
+            dll="nvcuda.dll",
+            function=driver,
+            init=True,
+            confidence="high" if versions.exact else "medium",
+            because=f"measured start of CUDA runtime {', '.join(versions.versions)}",
+        )
+        for driver in measured.start_calls(versions)
+    ]
 
 
 def runtime_version(dll: str, file_version: str = "", description: str = "") -> str:

@@ -77,6 +77,7 @@ PLAIN: tuple[Table, ...] = (
     Table("names/framework_dlls.csv", "framework_dll"),
     Table("names/own_paths.csv", "own_path_dll"),
     Table("names/stacks.csv", "named_stack", (("name",),)),
+    Table("windows_dlls.csv", "windows_dll"),
     Table("names/operators.csv", "operator", (("name",),)),
     Table("reports/runs.csv", "run"),
     Table("reports/measurements.csv", "measurement"),

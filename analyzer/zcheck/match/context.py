@@ -23,6 +23,8 @@ class Hit:
     library: LibraryAnswer | None
     function: FunctionAnswer | None
     reach: Reach
+    dll_reach: Reach = "use"
+    """reach of the DLL as a whole: ``load`` where its absence stops the loader"""
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,7 @@ def build_context(evidence: Evidence, answers: Answers) -> Context:
     refused = _wholly_refused(pairs)
     known = any(reason.need in ("required", "optional") for reason in workload)
     hits = tuple(
-        Hit(use, library, function, _reach(use, library, function, needs, refused, known))
+        _hit(use, library, function, _reach(use, library, function, needs, refused, known))
         for use, library, function in pairs
     )
     return Context(evidence, answers, hits, workload, files)
@@ -85,6 +87,11 @@ def _wholly_refused(pairs: list[_Pair]) -> set[tuple[str, str, str]]:
             key = (group, function.library, family)
             state[key] = state.get(key, True) and function.state in FAILING
     return {key for key, fails in state.items() if fails}
+
+
+def _hit(use: Use, library: LibraryAnswer | None, function: FunctionAnswer | None, reach: Reach) -> Hit:
+    at_load = use.kind == "import" and use.load == "start" and _dll_missing(use, library)
+    return Hit(use, library, function, reach, "load" if at_load else reach)
 
 
 def _reach(
@@ -118,9 +125,15 @@ def _reach(
 
 
 def _load_fails(use: Use, library: LibraryAnswer | None, function: FunctionAnswer | None) -> bool:
-    """True when the loader itself cannot resolve the import (DLL absent, or the answering DLL lacks the name)."""
+    """True when the loader itself cannot resolve the import and nobody can put the DLL in place."""
+    if library is None or function is None:
+        return _dll_missing(use, library)
+    if function.state == "not-exported":
+        return True
+    return library.driver_only and library.provision == "absent"
+
+
+def _dll_missing(use: Use, library: LibraryAnswer | None) -> bool:
     if library is None:
         return use.found in ("missing", "mismatch")
-    if library.provision in ("absent", "missing"):
-        return True
-    return function is not None and function.state == "not-exported"
+    return library.provision in ("absent", "missing")

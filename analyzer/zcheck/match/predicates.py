@@ -173,7 +173,7 @@ class LibraryPredicate(_Strict, frozen=True):
             names = tuple(dict.fromkeys(hit.use.function for hit in hits if hit.use.function))
             matches.append(
                 Match(
-                    reach="init" if self.start_fails else _highest([hit.reach for hit in hits]),
+                    reach="init" if self.start_fails else _highest([hit.dll_reach for hit in hits]),
                     module=module,
                     library=library.library if library else None,
                     functions=names,
@@ -206,7 +206,7 @@ class LibraryPredicate(_Strict, frozen=True):
             and _ok(self.role, use.role)
             and _ok(self.load, use.load)
             and _ok(self.found, use.found)
-            and _ok(self.reach, hit.reach)
+            and _ok(self.reach, hit.dll_reach)
             and (self.name_answered is None or (library is not None and library.name_answered == self.name_answered))
             and (self.placed is None or (library is not None and library.placed == self.placed))
             and (self.stub is None or (library is not None and library.stub == self.stub))
