@@ -1,8 +1,8 @@
 """Reads README.md for CI: its commands, so that they cannot drift from what is run, and its help text.
 
 ``readme.py command bash|powershell NAME`` prints the one line of the block marked ``<!-- command: NAME -->``;
-``readme.py help --check`` fails when the block marked ``<!-- help -->`` differs from ``zcheck --help``,
-``readme.py help --write`` brings it up to date. Standard library only, apart from zcheck for ``help``.
+``readme.py help --check`` fails when a block marked ``<!-- help: VERB -->`` differs from ``zcheck VERB --help`` (no verb: the
+program's own), ``readme.py help --write`` brings them up to date. Standard library only, apart from zcheck for ``help``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import sys
 from pathlib import Path
 
 README = Path(__file__).resolve().parents[1] / "README.md"
-HELP = re.compile(r"(<!-- help -->\n```text\n)(.*?)(```\n<!-- /help -->)", re.DOTALL)
+HELP = re.compile(r"(?<=<!-- help:)( [a-z]+)?( -->\n```text\n)(.*?)(?=```\n<!-- /help -->)", re.DOTALL)
 
 
 def command(text: str, shell: str, name: str) -> str:
@@ -29,16 +29,29 @@ def command(text: str, shell: str, name: str) -> str:
     return lines[0]
 
 
-def program_help() -> str:
-    """What ``zcheck --help`` prints, 100 columns wide, without colour and blanks at line ends."""
+def program_help(*verb: str) -> str:
+    """What ``zcheck VERB --help`` prints, 100 columns wide, without colour and blanks at line ends."""
     environment = {**os.environ, "COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb", "PYTHONIOENCODING": "utf-8"}
+    environment["PYTHONPATH"] = str(README.parent / "analyzer")
     for name in ("FORCE_COLOR", "GITHUB_ACTIONS", "PY_COLORS"):  # they make rich write escape sequences into a pipe
         environment.pop(name, None)
-    done = subprocess.run(
-        [sys.executable, "-m", "zcheck", "--help"], env=environment, capture_output=True, encoding="utf-8", check=True
-    )
+    command = [sys.executable, "-m", "zcheck", *verb, "--help"]
+    done = subprocess.run(command, env=environment, capture_output=True, encoding="utf-8", check=True)
     lines = [line.rstrip() for line in done.stdout.splitlines()]
     return "\n".join(lines).strip("\n") + "\n"
+
+
+def with_help(text: str) -> str:
+    """The README with every help text as the program prints it now; raises SystemExit when it has no such block."""
+
+    def fresh(block: re.Match[str]) -> str:
+        verb = block[1] or ""
+        return verb + block[2] + program_help(*verb.split())
+
+    text, count = HELP.subn(fresh, text)
+    if not count:
+        raise SystemExit("README.md has no block between <!-- help: VERB --> and <!-- /help -->")
+    return text
 
 
 def main() -> int:
@@ -57,16 +70,11 @@ def main() -> int:
     if arguments.verb == "command":
         print(command(readme, arguments.shell, arguments.name))
         return 0
-    block = HELP.search(readme)
-    if block is None:
-        raise SystemExit("README.md has no block between <!-- help --> and <!-- /help -->")
-    now = program_help()
+    now = with_help(readme)
     if arguments.write:
-        README.write_text(readme[: block.start(2)] + now + readme[block.end(2) :], encoding="utf-8", newline="\n")
-    elif block.group(2) != now:
-        sys.stderr.writelines(
-            difflib.unified_diff(block.group(2).splitlines(True), now.splitlines(True), "README", "zcheck")
-        )
+        README.write_text(now, encoding="utf-8", newline="\n")
+    elif now != readme:
+        sys.stderr.writelines(difflib.unified_diff(readme.splitlines(True), now.splitlines(True), "README", "zcheck"))
         print("the help text in README.md is stale: python .ci/readme.py help --write", file=sys.stderr)
         return 1
     return 0

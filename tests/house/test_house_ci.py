@@ -128,5 +128,6 @@ def test_the_pre_commit_hook_judges_a_folder(tmp_path: Path) -> None:
         for name in (program, "cudart64_12.dll"):
             shutil.copy(ROOT / "samples" / name, folder)
         command = [sys.executable, "-m", "zcheck", *hook["args"]]
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+        environment = {**os.environ, "PYTHONPATH": str(ROOT / "analyzer")}
+        done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
         assert done.returncode == code, done.stdout + done.stderr

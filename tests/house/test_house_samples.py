@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -136,6 +137,7 @@ def test_a_rebuild_gives_the_same_programs(tmp_path: Path) -> None:
 @pytest.mark.parametrize("program", sorted(TABLE))
 def test_the_verdict_is_that_of_the_table(program: str) -> None:
     command = [sys.executable, "-m", "zcheck", str(SAMPLES / program), "--format", "json", "--fail-on", "never"]
-    done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8")
+    environment = {**os.environ, "PYTHONPATH": str(SAMPLES.parent / "analyzer")}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, encoding="utf-8")
     assert done.returncode in (0, 3), done.stderr
     assert [stack["verdict"] for stack in json.loads(done.stdout)["stacks"]] == [TABLE[program]]
