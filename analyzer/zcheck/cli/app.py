@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from zcheck import __version__
-from zcheck.cli import check, db, explain, rules, schema
+from zcheck.cli import check, db, diff, explain, rules, schema
 from zcheck.errors import EXIT_INTERNAL, EXIT_USAGE, ZcheckError
 
 
@@ -38,10 +38,14 @@ def _version(value: bool) -> None:
         raise typer.Exit
 
 
+_HELP = (
+    "Will this Windows CUDA program run on an AMD GPU through ZLUDA and the HIP SDK, what stops it, what to do next?"
+)
+
 app = typer.Typer(
     name="zcheck",
     cls=_Group,
-    help="Will this Windows CUDA program run on an AMD GPU through ZLUDA and the HIP SDK, what stops it, what to do next?",
+    help=_HELP,
     epilog="zcheck APP is short for zcheck check APP. Nothing is executed and nothing is sent over a network.",
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -50,19 +54,20 @@ app = typer.Typer(
 )
 
 
-@app.callback()
+@app.callback(help=_HELP)
 def _root(
     version: bool = typer.Option(
         False, "--version", "-V", callback=_version, is_eager=True, help="Show the version and exit."
     ),
 ) -> None:
-    """Will this Windows CUDA program run on an AMD GPU through ZLUDA and the HIP SDK, what stops it, what to do next?"""
+    """Options of the program as a whole."""
 
 
 app.command("check")(check.check)
 app.command("explain")(explain.explain)
 app.add_typer(db.app, name="db")
 app.add_typer(rules.app, name="rules")
+app.command("diff")(diff.diff)
 app.command("schema")(schema.schema)
 
 

@@ -64,7 +64,7 @@ def save(product: Report | Applications, outputs: Sequence[tuple[str, Path]], ho
         part = path.with_name(f"{path.name}.part")
         try:
             part.write_text(text, encoding="utf-8", newline="\n")
-            os.replace(part, path)
+            part.replace(path)
         except OSError as error:
             part.unlink(missing_ok=True)
             raise InputError(f"{path.name} cannot be written: {error.strerror or error}") from None

@@ -1,7 +1,7 @@
 """The coverage database: what a stack answers to each DLL name and function.
 
-``Database.open()`` opens the tables; ``answer(database, stack, evidence)`` gives everything one stack says to a program's
-evidence; ``rules_folder()`` is where the rules of this installation are.
+``Database.open()`` opens the tables; ``answer(database, stack, evidence)`` gives everything that one stack says to a
+program's evidence; ``rules_folder()`` is where the rules of this installation are.
 """
 
 from pathlib import Path

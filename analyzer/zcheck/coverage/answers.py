@@ -33,7 +33,7 @@ class _Asked:
 
 
 def answer(database: Database, stack: Stack, evidence: Evidence) -> Answers:
-    """The answers of ``stack`` to everything that ``evidence`` names; raises UsageError for an unknown release or SDK."""
+    """The answers of ``stack`` to all that ``evidence`` names; raises UsageError for an unknown release or SDK."""
     release = database.resolve_release(stack.zluda)
     sdk = database.hip_sdk(stack.hip_sdk)
     machine = _entry_machine(evidence)

@@ -232,8 +232,10 @@ class Measured:
         return found
 
     def needs(self, functions: Iterable[tuple[str, str]], wanted: RuntimeVersions) -> frozenset[str]:
-        """All driver functions that a program with these (library, function) calls was seen to need, the runtime's start
-        and first calls included; driver functions among them stand for themselves."""
+        """All driver functions that a program with these (library, function) calls was seen to need.
+
+        The runtime's start and first calls are included; driver functions among the calls stand for themselves.
+        """
         first: dict[str, list[str]] = defaultdict(list)
         for function, driver in self._database.query(
             "SELECT runtime_function, driver_function FROM runtime_first_call"

@@ -1,7 +1,7 @@
 """Rule files and evidence to findings.
 
-``load_rules(folder)`` reads the YAML files of ``rules/``; ``match(rules, evidence, answers)`` gives the findings for one
-stack. The rule format is design section 5 and CONTRIBUTING.
+``load_rules(folder)`` reads the YAML files of ``rules/``; ``match(rules, build_context(evidence, answers))`` gives the
+findings for one stack. The rule format is design section 5 and CONTRIBUTING.
 """
 
 from zcheck.match.context import Context, build_context

@@ -20,25 +20,14 @@ from zcheck.model.finding import SEVERITIES
 from zcheck.model.report import WORKLOADS
 from zcheck.model.stack import Stack
 
-_KEYS = (
-    "id",
-    "title",
-    "area",
-    "severity",
-    "when",
-    "explain",
-    "fix",
-    "refs",
-    "examples",
-    "confidence",
-    "limitation",
-    "first",
-)
 _REQUIRED = ("id", "title", "area", "severity", "when", "explain", "fix", "examples")
+_KEYS = (*_REQUIRED, "refs", "confidence", "limitation", "first")
 _ID = re.compile(r"[A-Z0-9]+(-[A-Z0-9]+)+")
 # Words that messages may name; kept here so that a misspelt one is refused instead of printed as nothing.
 WORDS = frozenset(
-    ["module", "library", "functions", "count", "release", "hip_sdk", "gpu", "dll", "file", "limit", "state", "hip", "because", "since", "machine", "version", "company", "kernels", "loadable", "dropped", "stub", "empty", "lost", "ptx_bytes", "containers", "note", "framework", "cuda", "api", "modules", "text", "kind", "key", "value", "subject", "component", "workload", "by", "why"]
+    """module library functions count release hip_sdk gpu dll file limit state hip because since machine version company
+    kernels loadable dropped stub empty lost ptx_bytes containers note framework cuda api modules text kind key value
+    subject component workload by why""".split()  # noqa: SIM905
 )
 _NEEDS = ("required", "optional", "not seen", "unknown")
 _STACK = re.compile(r"\s*(zluda|hip_sdk|gpu|launch_mode)\s+(\S+)\s*$")

@@ -9,7 +9,7 @@ first only where it says ``same: module`` or ``same: library``.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Literal, Union
+from typing import Literal
 
 from zcheck.match.context import Context, Hit
 from zcheck.model.base import Confidence, Record
@@ -46,7 +46,7 @@ class _Strict(Record, frozen=True, omit_defaults=True, forbid_unknown_fields=Tru
     pass
 
 
-OneOrMore = Union[str, list[str]]
+OneOrMore = str | list[str]
 
 
 def _wanted(value: OneOrMore | None) -> tuple[str, ...]:
@@ -422,18 +422,18 @@ def _version(text: str) -> tuple[int, ...]:
     return tuple(numbers)
 
 
-Predicate = Union[
-    FunctionPredicate,
-    LibraryPredicate,
-    ModulePredicate,
-    DeviceCodePredicate,
-    FrameworkPredicate,
-    OwnPathPredicate,
-    StringPredicate,
-    LimitationPredicate,
-    HostPredicate,
-    StackPredicate,
-]
+Predicate = (
+    FunctionPredicate
+    | LibraryPredicate
+    | ModulePredicate
+    | DeviceCodePredicate
+    | FrameworkPredicate
+    | OwnPathPredicate
+    | StringPredicate
+    | LimitationPredicate
+    | HostPredicate
+    | StackPredicate
+)
 # The key of each predicate in a rule file; ``workload`` and ``model_op`` have a shape of their own (see Condition).
 PREDICATES: dict[str, type[Record]] = {
     "function": FunctionPredicate,

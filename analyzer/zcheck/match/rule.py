@@ -19,7 +19,7 @@ class Example(Record, frozen=True):
 
 
 class Rule(Record, frozen=True):
-    """One rule. The first predicate of ``all`` is the anchor: a finding is made for each module, library and reach of it."""
+    """One rule. The first predicate of ``all`` is the anchor: each module, library and reach of it makes a finding."""
 
     id: str
     title: str

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 class NameLookups:
     """Each is asked with a DLL name in any letter case.
 
-    ``library_of``: the CUDA library id; ``framework_of``: the framework whose all-importing DLL it is; ``operators_of``:
-    the operator table of its exports (``torch``); ``own_path_of``: the API of an own AMD path; ``host_provided``: True
-    for a DLL that the program hosting a plugin brings along (python311.dll, node.exe).
+    ``library_of``: the CUDA library id; ``framework_of``: the framework whose all-importing DLL it is;
+    ``operators_of``: the operator table of its exports (``torch``); ``own_path_of``: the API of an own AMD path;
+    ``host_provided``: True for a DLL that the program hosting a plugin brings along (python311.dll, node.exe).
     """
 
     library_of: Callable[[str], str | None]
