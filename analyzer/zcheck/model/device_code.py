@@ -102,8 +102,10 @@ class DeviceEntry(Record, frozen=True):
     size: int = 0
     """bytes of the payload uncompressed"""
     sha256: str = ""
-    """of the uncompressed payload, where it was read"""
+    """of the payload as stored, where it was read"""
     kernels: tuple[str, ...] = ()
+    code: tuple[int, ...] = ()
+    """bytes of machine code of each kernel of a cubin"""
     ptx: PtxModule | None = None
     problem: str | None = None
 

@@ -20,6 +20,8 @@ class Cubin(Record, frozen=True):
 
     arch: str = ""
     kernels: tuple[str, ...] = ()
+    code: tuple[int, ...] = ()
+    """bytes of machine code of each kernel"""
     problem: str | None = None
 
 
@@ -39,7 +41,7 @@ def read_cubin(data: bytes, limits: Limits = DEFAULT_LIMITS) -> Cubin:
     arch = f"sm_{sm}" if sm else ""
     if width < 64 or table + width * count > len(data):
         return Cubin(arch, problem="its section table lies past the end")
-    names: dict[str, None] = {}
+    kernels: dict[str, int] = {}
     for row in range(count):
         at = table + row * width
         (kind,) = struct.unpack_from("<I", data, at + 4)
@@ -47,14 +49,14 @@ def read_cubin(data: bytes, limits: Limits = DEFAULT_LIMITS) -> Cubin:
             continue
         offset, size, link = struct.unpack_from("<QQI", data, at + 24)
         if offset + size > len(data) or link >= count:
-            return Cubin(arch, tuple(names), "its symbol table lies past the end")
+            return Cubin(arch, tuple(kernels), tuple(kernels.values()), "its symbol table lies past the end")
         text_at, text_size = struct.unpack_from("<QQ", data, table + link * width + 24)
         if text_at + text_size > len(data):
-            return Cubin(arch, tuple(names), "its string table lies past the end")
+            return Cubin(arch, tuple(kernels), tuple(kernels.values()), "its string table lies past the end")
         symbols = min(size // 24, limits.symbols)
-        for name, info, other in struct.iter_unpack("<IBB18x", data[offset : offset + symbols * 24]):
+        for name, info, other, length in struct.iter_unpack("<IBB10xQ", data[offset : offset + symbols * 24]):
             if info & 15 == STT_FUNC and other & STO_CUDA_ENTRY and name < text_size:
                 end = data.find(b"\0", text_at + name, text_at + min(text_size, name + limits.name_length))
                 if end > 0:
-                    names[data[text_at + name : end].decode("utf-8", "replace")] = None
-    return Cubin(arch, tuple(names))
+                    kernels[data[text_at + name : end].decode("utf-8", "replace")] = length
+    return Cubin(arch, tuple(kernels), tuple(kernels.values()))

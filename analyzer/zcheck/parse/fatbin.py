@@ -48,6 +48,7 @@ class ContentCache(Protocol):
 
 class _Contents(Record, frozen=True):
     kernels: tuple[str, ...] = ()
+    code: tuple[int, ...] = ()
     arch: str = ""
     ptx: PtxModule | None = None
     problem: str | None = None
@@ -328,6 +329,7 @@ def _with_contents(source: _Source, entry: DeviceEntry, limits: Limits, cache: C
         entry,
         sha256=digest,
         kernels=kept.kernels,
+        code=kept.code,
         ptx=kept.ptx,
         problem=kept.problem,
         arch=entry.arch or kept.arch,
@@ -351,9 +353,9 @@ def _contents(stored: bytes, entry: DeviceEntry, limits: Limits) -> _Contents:
     if entry.kind == "ptx":
         data = data.rstrip(b"\0")
         module = read_ptx(data, limits)
-        return _Contents(module.kernels(), module.target, module, problem)
+        return _Contents(module.kernels(), (), module.target, module, problem)
     cubin = read_cubin(data, limits)
-    return _Contents(cubin.kernels, cubin.arch, None, problem or cubin.problem)
+    return _Contents(cubin.kernels, cubin.code, cubin.arch, None, problem or cubin.problem)
 
 
 def _unpack(source: _Source, entry: DeviceEntry, limits: Limits) -> tuple[bytes, str | None]:

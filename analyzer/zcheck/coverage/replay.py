@@ -1,0 +1,462 @@
+"""Replay of what a ZLUDA release does with the device code of a program, image by image, explained.
+
+Followed is the release build on Windows: selection of a PTX entry (vosen/ZLUDA zluda/src/impl/module.rs), its parser
+(ptx_parser/src/lib.rs: what makes the module empty, what drops one function, what is refused) and the passes behind it
+(ptx/src/pass: what makes the whole load fail). What each release does stands in the coverage tables (``ReleasePtx``).
+
+Not modelled: operands (save ``parse.ptx.TRAITS``), types of operands, what LLVM and the HIP runtime make of the result.
+So *loadable* means: nothing known stops it.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from zcheck.coverage.ptx_match import Matcher
+from zcheck.coverage.ptx_rejects import later_statement, later_trait, refused
+from zcheck.coverage.ptx_stub import stubs
+from zcheck.model.base import Record
+from zcheck.model.device_code import (
+    Container,
+    ContainerReplay,
+    DeviceCodeFacts,
+    DeviceEntry,
+    Fate,
+    Image,
+    KernelFate,
+    PtxDirective,
+    PtxFunction,
+    PtxModule,
+    ReleasePtx,
+    Replay,
+)
+
+# Functions that ZLUDA brings along (ptx/src/pass/replace_known_functions.rs).
+PROVIDED = frozenset({"vprintf", "__assertfail"})
+# Words that begin a directive for the parser's recovery: it drops one word, then everything up to one of these; when
+# the second word is one already it gives up and the module is empty (ptx_parser/src/lib.rs, ``directive``).
+_STARTERS = frozenset({
+    ".extern", ".visible", ".weak", ".func", ".entry", ".global", ".const", ".shared", ".file", ".section",
+})  # fmt: skip
+MAX_REASONS = 40
+
+
+class ModuleOutcome(Record, frozen=True):
+    """What a release makes of one PTX text.
+
+    ``unread``: why the text as a whole is not parsed; ``dropped``: function → (reason, statement); ``load_fails``: why
+    the translation of what was parsed fails; ``invalid`` counts directives that the parser could not take.
+    """
+
+    unread: str | None = None
+    load_fails: str | None = None
+    lost: str | None = None
+    """why nothing of it can be relied on although it loads"""
+    invalid: int = 0
+    dropped: dict[str, tuple[str, str]] = {}
+    notes: tuple[str, ...] = ()
+
+
+@lru_cache(maxsize=64)
+def matcher(release: ReleasePtx) -> Matcher:
+    """The matcher of a release; kept, so that several files share its answers."""
+    return Matcher(release.forms, release.any_order)
+
+
+def replay(code: DeviceCodeFacts, release: ReleasePtx) -> Replay:
+    """What the release does with all images of the file; ``code`` must have been read with its contents."""
+    one = _Replayer(release)
+    containers = tuple(one.image(image) for image in code.images())
+    reasons: dict[str, None] = {}
+    for container in containers:
+        if container.load_fails:
+            reasons[container.load_fails] = None
+        for fate in container.fates:
+            if fate.fate in ("dropped", "lost"):
+                reasons[fate.reason] = None
+    failing = [c.load_fails for c in containers if c.load_fails and c.kernels]
+    everything = bool(failing) and all(c.load_fails for c in containers if c.kernels)
+    return Replay(
+        release=release.release,
+        containers=containers,
+        kernels=sum(c.kernels for c in containers),
+        loadable=sum(c.loadable for c in containers),
+        dropped=sum(c.dropped for c in containers),
+        stub=sum(c.stub for c in containers),
+        empty=sum(c.empty for c in containers),
+        lost=sum(c.lost for c in containers),
+        load_fails=failing[0] if everything else None,
+        reasons=tuple(reasons)[:MAX_REASONS],
+        ptx_bytes=one.ptx_bytes,
+        confidence=release.confidence,
+    )
+
+
+class _Replayer:
+    def __init__(self, release: ReleasePtx) -> None:
+        self.release = release
+        self.matcher = matcher(release)
+        self.seen: dict[str, ModuleOutcome] = {}
+        self.ptx_bytes = 0
+
+    # --- choosing ---
+
+    def image(self, image: Image) -> ContainerReplay:
+        release = self.release
+        sass, names = _expected(image)
+        if release.selection == "no-fatbin" and not _is_loose_ptx(image):
+            reason = f"{release.release} does not read fatbins"
+            return _all(image, names, "lost", reason, load_fails=reason)
+        candidates, notes = self._candidates(image)
+        chosen = self._choose(candidates)
+        if chosen is None:
+            return self._without_ptx(image, names, candidates, notes)
+        entry, outcome = chosen
+        assert entry.ptx is not None
+        return self._result(image, entry, entry.ptx, outcome, names, sass, notes)
+
+    def _candidates(self, image: Image) -> tuple[list[DeviceEntry], list[str]]:
+        """PTX entries in the order in which the release tries them, and why others are not among them."""
+        release, notes = self.release, []
+        modules = image.modules
+        if release.selection == "highest-sm" and image.linked is not None:
+            # v3 takes the linked container first and links the prelinked ones together only when that has no PTX.
+            modules = (image.linked, *image.modules)
+        usable = []
+        for container in modules:
+            for entry in container.entries:
+                if entry.kind != "ptx":
+                    continue
+                if entry.ptx is None:
+                    notes.append(f"a PTX for {entry.arch} was not read: {entry.problem or 'no contents'}")
+                elif entry.compression != "none" and entry.compression not in release.compression:
+                    notes.append(f"the PTX for {entry.arch} is packed with {entry.compression}, which is not unpacked")
+                elif any(
+                    register.startswith(release.skipped_registers)
+                    for function in entry.ptx.functions
+                    for register in function.registers
+                ):
+                    notes.append(f"the PTX for {entry.arch} names {release.skipped_registers[0]} and is passed over")
+                else:
+                    usable.append(entry)
+        if image.linked is not None and len(usable) > 1 and release.selection != "highest-sm":
+            notes.append(f"one of {len(usable)} PTX texts of relocatable device code is taken, the others are not linked to it")
+        if release.selection == "highest-sm":
+            usable.sort(key=lambda entry: -_sm(entry.arch))
+        elif release.selection == "last-valid":
+            usable.reverse()
+        return usable, notes
+
+    def _choose(self, candidates: list[DeviceEntry]) -> tuple[DeviceEntry, ModuleOutcome] | None:
+        best: tuple[DeviceEntry, ModuleOutcome] | None = None
+        for entry in candidates:
+            outcome = self.module(entry)
+            if self.release.selection != "last-valid":
+                return entry, outcome
+            if self.release.unknown_statement == "module-empty" and (outcome.unread or outcome.invalid):
+                # These previews pass over a text with anything unknown in it.
+                continue
+            if outcome.invalid == 0 and outcome.unread is None:
+                return entry, outcome
+            if best is None or _worth(outcome) < _worth(best[1]):
+                best = (entry, outcome)
+        return best
+
+    def _without_ptx(
+        self, image: Image, names: tuple[str, ...], candidates: list[DeviceEntry], notes: list[str]
+    ) -> ContainerReplay:
+        release = self.release
+        if candidates:
+            _, outcome = candidates[0], self.module(candidates[0])
+            first = next(iter(outcome.dropped.values()), ("", ""))
+            reason = outcome.unread or first[0] or "it is not parsed"
+            return _all(image, names, "lost", f"no PTX is taken as a whole: {reason}", statement=first[1], notes=notes)
+        if not any(entry.kind in ("ptx", "sass", "ltoir") for c in _containers(image) for entry in c.entries):
+            return ContainerReplay(image.container)
+        kinds = "no usable PTX" if notes else "no PTX"
+        if release.no_ptx == "load-fails":
+            reason = f"{kinds}: the load fails"
+            return _all(image, names, "lost", reason, load_fails=reason, notes=notes)
+        return _all(image, names, "empty", f"{kinds}: an empty module is loaded, the look-up fails", notes=notes)
+
+    def _result(
+        self,
+        image: Image,
+        entry: DeviceEntry,
+        ptx: PtxModule,
+        outcome: ModuleOutcome,
+        names: tuple[str, ...],
+        sass: dict[str, int],
+        notes: list[str],
+    ) -> ContainerReplay:
+        self.ptx_bytes += entry.size
+        stub = stubs(ptx, sass)
+        own = dict.fromkeys(ptx.kernels())
+        empty_module = outcome.unread is not None and self.release.unread_text == "module-empty"
+        load_fails = outcome.load_fails or (outcome.unread if not empty_module else None)
+        fates = []
+        loadable = 0
+        for name in names:
+            fate: Fate
+            reason, statement = "", ""
+            if name not in own:
+                fate = "empty"
+                reason = f"not in the PTX for {entry.arch} that is taken: the look-up fails"
+            elif outcome.unread is not None:
+                fate, reason = "lost", outcome.unread
+            elif name in outcome.dropped:
+                fate = "dropped"
+                reason, statement = outcome.dropped[name]
+            elif load_fails or outcome.lost:
+                fate, reason = "lost", load_fails or outcome.lost or ""
+            elif name in stub:
+                fate, reason = "stub", stub[name]
+            else:
+                loadable += 1
+                continue
+            fates.append(KernelFate(name, fate, reason, statement))
+        counts = {kind: sum(1 for fate in fates if fate.fate == kind) for kind in ("dropped", "stub", "empty", "lost")}
+        return ContainerReplay(
+            container=image.container,
+            chosen=_index(image, entry),
+            kernels=len(names),
+            loadable=loadable,
+            load_fails=load_fails,
+            invalid_directives=outcome.invalid,
+            fates=tuple(fates),
+            notes=tuple(notes) + outcome.notes,
+            **counts,
+        )
+
+    # --- parsing ---
+
+    def module(self, entry: DeviceEntry) -> ModuleOutcome:
+        """What the release makes of the PTX of an entry."""
+        assert entry.ptx is not None
+        key = entry.sha256
+        if not key or key not in self.seen:
+            outcome = parse_outcome(entry.ptx, self.release, self.matcher)
+            if not key:
+                return outcome
+            self.seen[key] = outcome
+        return self.seen[key]
+
+
+def _worth(outcome: ModuleOutcome) -> float:
+    """Number of invalid directives; a text that is not parsed counts as the largest number (``Module::empty``)."""
+    return float("inf") if outcome.unread is not None else outcome.invalid
+
+
+def parse_outcome(ptx: PtxModule, release: ReleasePtx, known: Matcher) -> ModuleOutcome:
+    """What the release makes of one PTX text."""
+    unread = _unread(ptx, release)
+    if unread:
+        return ModuleOutcome(unread=unread)
+    invalid = 0
+    lacking: dict[str, str] = {}
+    for directive in ptx.directives:
+        why = _directive_problem(directive, release)
+        if why and (len(directive.words) > 1 and directive.words[1] in _STARTERS or not release.any_order):
+            return ModuleOutcome(unread=f"{why}, which the parser does not recover from")
+        if why:
+            invalid += 1
+            if directive.name:
+                lacking[directive.name] = why
+    verdicts = [_statement_problem(statement, release, known) for statement in ptx.statements]
+    dropped: dict[str, tuple[str, str]] = {}
+    declared: set[str] = set()
+    bodies = {function.name for function in ptx.functions if function.body}
+    kept: list[PtxFunction] = []
+    for function in ptx.functions:
+        header = _header_problem(function, release)
+        if header:
+            second = function.attributes[1] if len(function.attributes) > 1 else ""
+            if second in _STARTERS or not release.any_order:
+                return ModuleOutcome(unread=f"{function.name} has {header}, which the parser does not recover from")
+            dropped[function.name] = (header, "")
+            invalid += 1
+            continue
+        problem = _body_problem(function, ptx, release, verdicts, declared)
+        declared.add(function.name)
+        if problem is None:
+            kept.append(function)
+            continue
+        if release.unknown_statement != "function-dropped":
+            reason = f"{function.name}: {problem[0]}"
+            if release.unknown_statement == "load-fails":
+                return ModuleOutcome(load_fails=reason, invalid=1, dropped={})
+            if release.selection == "highest-sm":
+                return ModuleOutcome(unread=reason, dropped={})
+        dropped[function.name] = problem
+        invalid += 1
+    load_fails, notes = _translation(ptx, release, kept, dropped, lacking, bodies)
+    lost = None
+    if ptx.address_size is None and release.address_size_default == 32:
+        lost = "there is no .address_size: the code is taken as 32-bit"
+    return ModuleOutcome(load_fails=load_fails, lost=lost, invalid=invalid, dropped=dropped, notes=notes)
+
+
+def _unread(ptx: PtxModule, release: ReleasePtx) -> str | None:
+    """Why the text is not parsed at all."""
+    if ptx.stray and (release.any_order or ptx.stray != "a lone _"):
+        return f"{ptx.stray} is no token for the lexer"
+    if not ptx.header_ok:
+        return "the text does not begin with .version and .target"
+    if not release.target_suffix and ptx.target[-1:].isalpha():
+        return f"the target {ptx.target} is not parsed, letters are not"
+    for option in ptx.options:
+        if option not in release.target_options:
+            return f"the target option {option} is not parsed"
+    return None
+
+
+def _directive_problem(directive: PtxDirective, release: ReleasePtx) -> str | None:
+    for word in directive.words:
+        if word not in release.directives and word not in (".v2", ".v4", ".v8") and not _is_type(word):
+            return f"the directive {word}"
+    if directive.initialiser == "expression":
+        return f"the initialiser of {directive.name or 'a variable'}"
+    return None if directive.words else "an unknown directive"
+
+
+def _is_type(word: str) -> bool:
+    return word == ".pred" or (word[1:2] in "bufs" and word[2:].replace("x2", "").isdigit()) or word.startswith(".bf16")
+
+
+def _header_problem(function: PtxFunction, release: ReleasePtx) -> str | None:
+    for word in function.attributes:
+        if word not in release.directives:
+            return f"the directive {word} in its header"
+    if "ptr-space" in function.traits:
+        return "a .ptr parameter with another state space than .global"
+    return None
+
+
+def _statement_problem(statement: str, release: ReleasePtx, known: Matcher) -> str | None:
+    form = known.match(statement)
+    if form is None:
+        kind = "form of a known instruction" if known.opcode_known(statement) else "instruction"
+        return f"unknown {kind} {statement}"
+    if refused(statement, form, release.rejects):
+        return f"{statement} is parsed and refused"
+    return None
+
+
+def _body_problem(
+    function: PtxFunction,
+    ptx: PtxModule,
+    release: ReleasePtx,
+    verdicts: list[str | None],
+    declared: set[str],
+) -> tuple[str, str] | None:
+    """Why the parser drops the function, and the first statement to blame."""
+    if not function.body:
+        return None
+    for number in function.statements:
+        why = verdicts[number]
+        if why is not None:
+            return why, ptx.statements[number]
+    for register in function.registers:
+        if register in release.refused_registers:
+            return f"special register {register} is refused", register
+    if release.any_order:
+        for target in function.calls:
+            if target not in declared:
+                return f"calls {target}, which is not declared before it", f"call {target}"
+        if "indirect-call" in function.traits:
+            return "makes an indirect call", "call"
+    return None
+
+
+def _translation(
+    ptx: PtxModule,
+    release: ReleasePtx,
+    kept: list[PtxFunction],
+    dropped: dict[str, tuple[str, str]],
+    lacking: dict[str, str],
+    bodies: set[str],
+) -> tuple[str | None, tuple[str, ...]]:
+    """Why the passes behind the parser fail on the functions that were kept, and notes on what is left open."""
+    registers = set(release.registers)
+    external: dict[str, None] = {}
+    for function in kept:
+        for register in function.registers:
+            if register not in registers:
+                return f"{function.name} reads {register}, which the release does not know", ()
+        for target in function.calls:
+            if target in dropped:
+                return f"{function.name} calls {target}, which was dropped: {dropped[target][0]}", ()
+            if target not in bodies and target not in PROVIDED:
+                external[target] = None
+        for name in function.uses:
+            if name in lacking:
+                return f"{function.name} uses {name}, which was not read: {lacking[name]}", ()
+        for reject in release.later:
+            if later_trait(reject.what, function):
+                return f"{function.name}: {reject.what}", ()
+            for number in function.statements:
+                if later_statement(reject.what, function, ptx.statements[number]):
+                    return f"{function.name}: {ptx.statements[number]} ({reject.what})", ()
+    notes = tuple(f"calls {name}, which this PTX declares and does not define" for name in list(external)[:8])
+    return None, notes
+
+
+# --- helpers -------------------------------------------------------------------------------------------------------
+
+
+def _containers(image: Image) -> tuple[Container, ...]:
+    return (*image.modules, image.linked) if image.linked else image.modules
+
+
+def _expected(image: Image) -> tuple[dict[str, int], tuple[str, ...]]:
+    """Bytes of machine code by kernel, and all kernels that the image holds in any form, in order."""
+    sass: dict[str, int] = {}
+    names: dict[str, None] = {}
+    for container in _containers(image):
+        for entry in container.entries:
+            names.update(dict.fromkeys(entry.kernels))
+            for name, size in zip(entry.kernels, entry.code, strict=False):
+                sass[name] = max(size, sass.get(name, 0))
+    return sass, tuple(names)
+
+
+def _is_loose_ptx(image: Image) -> bool:
+    entries = image.modules[0].entries if image.modules else ()
+    return len(entries) == 1 and entries[0].kind == "ptx" and entries[0].header == entries[0].offset
+
+
+def _index(image: Image, entry: DeviceEntry) -> int | None:
+    """Index of the entry in the image's own container; counted over all prelinked containers of a linked image."""
+    at = 0
+    for container in image.modules:
+        for other in container.entries:
+            if other is entry:
+                return at
+            at += 1
+    return None
+
+
+def _sm(arch: str) -> int:
+    digits = "".join(char for char in arch if char.isdigit())
+    return int(digits) if digits else 0
+
+
+def _all(
+    image: Image,
+    names: tuple[str, ...],
+    fate: Fate,
+    reason: str,
+    *,
+    statement: str = "",
+    load_fails: str | None = None,
+    notes: list[str] | None = None,
+) -> ContainerReplay:
+    return ContainerReplay(
+        container=image.container,
+        kernels=len(names),
+        lost=len(names) if fate == "lost" else 0,
+        empty=len(names) if fate == "empty" else 0,
+        load_fails=load_fails,
+        fates=tuple(KernelFate(name, fate, reason, statement) for name in names),
+        notes=tuple(notes or ()),
+    )
