@@ -10,7 +10,8 @@ from zcheck.model.device_code import PtxFunction, PtxModule
 
 # Statements that by themselves change nothing outside the kernel, as found around a trap, a printf or a return.
 _HARMLESS = frozenset({
-    "ret", "exit", "trap", "brkpt", "bra", "call", "mov", "cvta", "add", "setp", "nanosleep", "pmevent", "bar", "barrier",
+    "ret", "exit", "trap", "brkpt", "bra", "call", "mov", "cvta", "add", "setp", "nanosleep", "pmevent",
+    "bar", "barrier",
 })  # fmt: skip
 _LOCAL = ("ld.param", "st.param", "st.local", "ld.local", "ld.const")
 _MESSAGES = frozenset({"vprintf", "__assertfail", "printf"})
@@ -28,8 +29,11 @@ def is_idle(function: PtxFunction, statements: tuple[str, ...]) -> bool:
     )
 
 
-def stubs(module: PtxModule, sass: dict[str, int]) -> dict[str, str]:
-    """Kernels of the module that are stubs, with the reason. ``sass``: bytes of machine code by kernel name."""
+def stubs(module: PtxModule, sass: dict[str, int]) -> dict[str, tuple[str, str]]:
+    """Kernels of the module that are stubs, with the reason and the size of their machine code.
+
+    ``sass``: bytes of machine code by kernel name, the largest of all architectures.
+    """
     found = {}
     for function in module.functions:
         if not is_idle(function, module.statements):
@@ -38,7 +42,7 @@ def stubs(module: PtxModule, sass: dict[str, int]) -> dict[str, str]:
         does = "traps" if "trap" in opcodes else "prints" if function.calls else "returns"
         size = sass.get(function.name, 0)
         if size >= REAL_SASS:
-            found[function.name] = f"its PTX only {does}, beside {size} bytes of machine code"
+            found[function.name] = f"its PTX only {does}, beside real machine code", f"{size} bytes of machine code"
         elif does != "returns" and size == 0:
-            found[function.name] = f"its PTX only {does}"
+            found[function.name] = f"its PTX only {does}", ""
     return found

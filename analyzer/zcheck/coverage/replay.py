@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+import msgspec
+
 from zcheck.coverage.ptx_match import Matcher
 from zcheck.coverage.ptx_rejects import later_statement, later_trait, refused
 from zcheck.coverage.ptx_stub import stubs
@@ -53,7 +55,7 @@ class ModuleOutcome(Record, frozen=True):
     lost: str | None = None
     """why nothing of it can be relied on although it loads"""
     invalid: int = 0
-    dropped: dict[str, tuple[str, str]] = {}
+    dropped: dict[str, tuple[str, str]] = msgspec.field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
 
@@ -65,7 +67,7 @@ def matcher(release: ReleasePtx) -> Matcher:
 
 def replay(code: DeviceCodeFacts, release: ReleasePtx) -> Replay:
     """What the release does with all images of the file; ``code`` must have been read with its contents."""
-    one = _Replayer(release)
+    one = _Replayer(release, {container.offset: number for number, container in enumerate(code.containers)})
     containers = tuple(one.image(image) for image in code.images())
     reasons: dict[str, None] = {}
     for container in containers:
@@ -93,8 +95,9 @@ def replay(code: DeviceCodeFacts, release: ReleasePtx) -> Replay:
 
 
 class _Replayer:
-    def __init__(self, release: ReleasePtx) -> None:
+    def __init__(self, release: ReleasePtx, numbers: dict[int, int]) -> None:
         self.release = release
+        self.numbers = numbers
         self.matcher = matcher(release)
         self.seen: dict[str, ModuleOutcome] = {}
         self.ptx_bytes = 0
@@ -140,7 +143,7 @@ class _Replayer:
                 else:
                     usable.append(entry)
         if image.linked is not None and len(usable) > 1 and release.selection != "highest-sm":
-            notes.append(f"one of {len(usable)} PTX texts of relocatable device code is taken, the others are not linked to it")
+            notes.append(f"one of {len(usable)} PTX texts of relocatable device code is taken, none is linked to it")
         if release.selection == "highest-sm":
             usable.sort(key=lambda entry: -_sm(entry.arch))
         elif release.selection == "last-valid":
@@ -210,15 +213,18 @@ class _Replayer:
             elif load_fails or outcome.lost:
                 fate, reason = "lost", load_fails or outcome.lost or ""
             elif name in stub:
-                fate, reason = "stub", stub[name]
+                fate = "stub"
+                reason, statement = stub[name]
             else:
                 loadable += 1
                 continue
             fates.append(KernelFate(name, fate, reason, statement))
         counts = {kind: sum(1 for fate in fates if fate.fate == kind) for kind in ("dropped", "stub", "empty", "lost")}
+        where, index = _place(image, entry, self.numbers)
         return ContainerReplay(
             container=image.container,
-            chosen=_index(image, entry),
+            chosen=index,
+            chosen_container=where,
             kernels=len(names),
             loadable=loadable,
             load_fails=load_fails,
@@ -251,12 +257,16 @@ def parse_outcome(ptx: PtxModule, release: ReleasePtx, known: Matcher) -> Module
     """What the release makes of one PTX text."""
     unread = _unread(ptx, release)
     if unread:
-        return ModuleOutcome(unread=unread)
+        unknown = [s for s in ptx.statements if _statement_problem(s, release, known)]
+        # What would go besides, were the text read: it tells the reader whether mending the text alone would help.
+        also = (f"besides, unknown to the release: {', '.join(unknown[:8])}",) if unknown else ()
+        return ModuleOutcome(unread=unread, notes=also)
     invalid = 0
     lacking: dict[str, str] = {}
     for directive in ptx.directives:
         why = _directive_problem(directive, release)
-        if why and (len(directive.words) > 1 and directive.words[1] in _STARTERS or not release.any_order):
+        second = directive.words[1] if len(directive.words) > 1 else ""
+        if why and (second in _STARTERS or not release.any_order):
             return ModuleOutcome(unread=f"{why}, which the parser does not recover from")
         if why:
             invalid += 1
@@ -272,7 +282,9 @@ def parse_outcome(ptx: PtxModule, release: ReleasePtx, known: Matcher) -> Module
         if header:
             second = function.attributes[1] if len(function.attributes) > 1 else ""
             if second in _STARTERS or not release.any_order:
-                return ModuleOutcome(unread=f"{function.name} has {header}, which the parser does not recover from")
+                return ModuleOutcome(
+                    unread=f"{header}, which the parser does not recover from", notes=(f"first in {function.name}",)
+                )
             dropped[function.name] = (header, "")
             invalid += 1
             continue
@@ -282,11 +294,11 @@ def parse_outcome(ptx: PtxModule, release: ReleasePtx, known: Matcher) -> Module
             kept.append(function)
             continue
         if release.unknown_statement != "function-dropped":
-            reason = f"{function.name}: {problem[0]}"
+            first = (f"first in {function.name}",)
             if release.unknown_statement == "load-fails":
-                return ModuleOutcome(load_fails=reason, invalid=1, dropped={})
+                return ModuleOutcome(load_fails=problem[0], invalid=1, notes=first)
             if release.selection == "highest-sm":
-                return ModuleOutcome(unread=reason, dropped={})
+                return ModuleOutcome(unread=problem[0], notes=first)
         dropped[function.name] = problem
         invalid += 1
     load_fails, notes = _translation(ptx, release, kept, dropped, lacking, bodies)
@@ -382,21 +394,21 @@ def _translation(
     for function in kept:
         for register in function.registers:
             if register not in registers:
-                return f"{function.name} reads {register}, which the release does not know", ()
+                return f"reads {register}, which the release does not know", (f"first in {function.name}",)
         for target in function.calls:
             if target in dropped:
-                return f"{function.name} calls {target}, which was dropped: {dropped[target][0]}", ()
+                return f"calls {target}, which was dropped: {dropped[target][0]}", (f"first in {function.name}",)
             if target not in bodies and target not in PROVIDED:
                 external[target] = None
         for name in function.uses:
             if name in lacking:
-                return f"{function.name} uses {name}, which was not read: {lacking[name]}", ()
+                return f"uses {name}, which was not read: {lacking[name]}", (f"first in {function.name}",)
         for reject in release.later:
             if later_trait(reject.what, function):
-                return f"{function.name}: {reject.what}", ()
+                return reject.what, (f"first in {function.name}",)
             for number in function.statements:
                 if later_statement(reject.what, function, ptx.statements[number]):
-                    return f"{function.name}: {ptx.statements[number]} ({reject.what})", ()
+                    return f"{ptx.statements[number]} ({reject.what})", (f"first in {function.name}",)
     notes = tuple(f"calls {name}, which this PTX declares and does not define" for name in list(external)[:8])
     return None, notes
 
@@ -425,15 +437,14 @@ def _is_loose_ptx(image: Image) -> bool:
     return len(entries) == 1 and entries[0].kind == "ptx" and entries[0].header == entries[0].offset
 
 
-def _index(image: Image, entry: DeviceEntry) -> int | None:
-    """Index of the entry in the image's own container; counted over all prelinked containers of a linked image."""
-    at = 0
+def _place(image: Image, entry: DeviceEntry, numbers: dict[int, int]) -> tuple[int, int]:
+    """Number of the container that the entry is in, and its index there."""
     for container in image.modules:
-        for other in container.entries:
+        for index, other in enumerate(container.entries):
             if other is entry:
-                return at
-            at += 1
-    return None
+                return numbers.get(container.offset, image.container), index
+    linked = image.linked.entries if image.linked else ()
+    return image.container, next((index for index, other in enumerate(linked) if other is entry), 0)
 
 
 def _sm(arch: str) -> int:

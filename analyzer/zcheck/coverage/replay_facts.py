@@ -27,6 +27,7 @@ TABLES = {
     "rejects": "ptx_reject",
     "behaviour": "ptx_behaviour",
     "gfx": "gfx",
+    "aliases": "release_alias",
 }
 """field of PtxTables → table of the compiled database"""
 
@@ -40,6 +41,7 @@ class PtxTables(Record, frozen=True):
     rejects: tuple[dict[str, str], ...]
     behaviour: tuple[dict[str, str], ...]
     gfx: tuple[dict[str, str], ...] = ()
+    aliases: tuple[dict[str, str], ...] = ()
 
 
 def tables_from(database: sqlite3.Connection) -> PtxTables:
@@ -47,7 +49,7 @@ def tables_from(database: sqlite3.Connection) -> PtxTables:
     found: dict[str, tuple[dict[str, str], ...]] = {}
     for field, table in TABLES.items():
         try:
-            cursor = database.execute(f"SELECT * FROM {table}")  # noqa: S608 - names from the constant above
+            cursor = database.execute(f"SELECT * FROM {table}")
             names = [column[0] for column in cursor.description]
             found[field] = tuple(
                 {name: "" if value is None else str(value) for name, value in zip(names, row, strict=True)}
@@ -71,9 +73,13 @@ def main_releases(tables: PtxTables) -> tuple[str, ...]:
 
 
 def release_ptx(tables: PtxTables, tag: str) -> ReleasePtx:
-    """The facts of one release; raises UsageError for a tag that no table knows, DataError for a malformed table."""
+    """The facts of one release, by tag or alias.
+
+    Raises UsageError for a tag that no table knows or that was not read, DataError for a malformed table.
+    """
     order = {row["tag"]: int(row["order"]) for row in tables.releases if row["order"]}
     main_of = {row["tag"]: row["main"] for row in tables.releases}
+    tag = {row["alias"]: row["release"] for row in tables.aliases}.get(tag, tag)
     if tag not in order:
         if tag in main_of:
             raise UsageError(f"ZLUDA {tag} was not read, so nothing is known about its device code")
@@ -120,6 +126,7 @@ def release_ptx(tables: PtxTables, tag: str) -> ReleasePtx:
     for key in ("unknown_statement", "unread_text", "no_ptx", "later_effect", "unknown_register", "dropped_call"):
         if key in behaviour:
             fields[key] = behaviour[key]
+    fields["precompile"] = behaviour.get("precompile") == "yes"
     if "address_size_default" in behaviour:
         fields["address_size_default"] = int(behaviour["address_size_default"])
     if fields["selection"] not in get_args(Selection):

@@ -138,8 +138,9 @@ class Wrapper(Record, frozen=True):
 class Image(Record, frozen=True):
     """What a program hands to the driver at once.
 
-    ``container`` indexes the file's containers, loose files counted on behind them. ``modules`` are the containers whose
-    entries a release may take; ``linked`` is the linked container of a version 2 wrapper, its modules the prelinked ones.
+    ``container`` indexes the file's containers, loose files counted on behind them. ``modules`` are the containers
+    whose entries a release may take; ``linked`` is the linked container of a version 2 wrapper, its modules the
+    prelinked ones.
     """
 
     container: int
@@ -240,7 +241,8 @@ class ReleasePtx(Record, frozen=True):
     target_options: tuple[str, ...] = ()
     no_ptx: Effect = "module-empty"
     """what an image without usable PTX comes to"""
-    wave: str = ""
+    precompile: bool = False
+    """the release ships zluda_precompile"""
     confidence: Confidence = "high"
     inherits: str = ""
     """the main release that facts were taken from, where this one was not read itself"""
@@ -260,10 +262,15 @@ class KernelFate(Record, frozen=True):
 
 
 class ContainerReplay(Record, frozen=True):
-    """What one release does with one container; counts of kernels, ``chosen`` an index into its entries."""
+    """What one release does with one image; counts of kernels.
+
+    ``chosen`` is the index of the PTX entry taken, among the entries of container number ``chosen_container`` (another
+    one than ``container`` for relocatable device code).
+    """
 
     container: int
     chosen: int | None = None
+    chosen_container: int | None = None
     kernels: int = 0
     loadable: int = 0
     dropped: int = 0

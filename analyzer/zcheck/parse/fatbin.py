@@ -134,9 +134,7 @@ def _unzstd(handle: IO[bytes], out: IO[bytes], name: str, stored: int, limits: L
     return ()
 
 
-def _read(
-    source: _Source, name: str, limits: Limits, cache: ContentCache | None, contents: bool
-) -> DeviceCodeFacts:
+def _read(source: _Source, name: str, limits: Limits, cache: ContentCache | None, contents: bool) -> DeviceCodeFacts:
     layout = read_layout(source.read, source.size)
     if layout.form in ("ptx", "cubin"):
         return _loose(source, name, layout, limits, cache, contents)
@@ -285,7 +283,8 @@ def _loose(
     )
     problems: tuple[Problem, ...] = ()
     if size < source.size:
-        problems = (Problem(name, f"is larger than the limit of {limits.payload} bytes; the rest was not read", size, True),)
+        reason = f"is larger than the limit of {limits.payload} bytes; the rest was not read"
+        problems = (Problem(name, reason, size, True),)
     # Architecture and version stand in the contents, so they are read even for a plain list.
     filled, _ = _fill(source, Container(0, size, "", (entry,)), limits, limits.total_payload, cache)
     entry = filled.entries[0]

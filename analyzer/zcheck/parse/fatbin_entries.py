@@ -1,7 +1,7 @@
 """Fatbin containers and their entries, read header by header. Pure, bounded, never raises on odd bytes.
 
-Layout (measured on 143,000 entries of Windows programs, checked against cuobjdump; the container and the fields up to the
-payload sizes as in vosen/ZLUDA at 8a7931b, cuda_types/src/dark_api.rs and dark_api/src/fatbin.rs):
+Layout (measured on 143,000 entries of Windows programs, checked against cuobjdump; the container and the fields up to
+the payload sizes as in vosen/ZLUDA at 8a7931b, cuda_types/src/dark_api.rs and dark_api/src/fatbin.rs):
 container: u32 magic, u16 version 1, u16 header size, u64 size of what follows; entry: see ``_ENTRY``.
 """
 

@@ -23,7 +23,7 @@ def compression(flags: int) -> Compression:
 
 
 def bound(stored: int, size: int, limits: Limits) -> str | None:
-    """Why a payload of ``stored`` bytes that claims ``size`` uncompressed bytes is not unpacked; None when it may be."""
+    """Why a payload of ``stored`` bytes that claims ``size`` bytes uncompressed is not unpacked; None when it may be."""
     if size > limits.payload:
         return f"claims {size} bytes uncompressed, more than the limit of {limits.payload}"
     if size > SLACK and size > stored * limits.ratio:
@@ -50,7 +50,7 @@ def unpack(data: bytes, kind: Compression, size: int) -> tuple[bytes, str | None
 
 
 def _lz4(data: bytes, size: int) -> bytes:
-    import lz4.block
+    import lz4.block  # type: ignore[import-untyped]
 
     out: bytes = lz4.block.decompress(data, uncompressed_size=size)
     return out

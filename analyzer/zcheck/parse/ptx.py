@@ -1,8 +1,8 @@
 """PTX text → facts: what a parser of some ZLUDA release would trip over, function by function.
 
-One pass: comments and strings go, braces part the module into directives and bodies, and each body is searched once for
-the dotted names of its statements. What is kept is what the replay needs (``coverage/replay.py``); operands are looked at
-only for the few forms in ``TRAITS``. Source of the language: NVIDIA, "PTX ISA".
+One pass: comments and strings go, braces part the module into directives and bodies, and each body is searched once
+for the dotted names of its statements. What is kept is what the replay needs (``coverage/replay.py``); operands are
+looked at only for the few forms in ``TRAITS``. Source of the language: NVIDIA, "PTX ISA".
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ TRAITS = {
 
 _BRACE = re.compile(rb"[{}]")
 # A statement begins behind ; : or a brace that is no operand's; an operand's brace follows a comma or a space after the
-# opcode, so it never follows ; : } directly. Character sets in place of groups, and a branch that begins with a literal,
-# keep this at some 100 ns a statement; what it misreads (lower-case labels, dots with spaces before them) shows in the
+# opcode, so it never follows ; : } directly. Character sets in place of groups, and a branch that begins with a
+# literal, keep this at some 100 ns a statement; what it misreads (lower-case labels, dots with spaces before them) shows in the
 # dotted names, and those bodies are read again with the exact one.
 _STATEMENT = re.compile(rb"[;:}][\s{}]*(?:@!?\s*[\w%$]+\s+|)([a-z][\w.:]*)")
 _EXACT = re.compile(rb"[;:}][\s{}]*(?:@!?\s*[\w%$]+\s+|)([a-z]\w*(?:\s*\.\w+(?:::\w+)*)*)(?!\s*:|\w)")
@@ -69,7 +69,7 @@ def read_ptx(data: bytes, limits: Limits = DEFAULT_LIMITS) -> PtxModule:
 
 def _quiet(text: bytes) -> bytes:
     """The text with a space in place of each comment and string."""
-    parts = []
+    parts: list[bytes] = []
     done = 0
     slash, quote = text.find(b"/"), text.find(b'"')
     while slash >= 0 or quote >= 0:
@@ -237,7 +237,7 @@ class _Reader:
         if rest[:1] == b"(":
             more, _, rest = rest.partition(b")")
             parameters += more
-        words = linking + [match.group()] + _WORD.findall(rest)
+        words = [*linking, match.group(), *_WORD.findall(rest)]
         traits = []
         if b".ptr" in parameters:
             words.append(b".ptr")
@@ -302,7 +302,7 @@ class _Reader:
                 traits.append("setp-two-destinations")
             if count and _BAR_COUNT.search(body):
                 traits.append("bar-red-thread-count")
-            uses = ()
+            uses: tuple[str, ...] = ()
             if special:
                 uses = tuple(x for x in special if re.search(re.escape(x.encode()) + rb"(?![\w$])", body))
             self.functions[index] = PtxFunction(
@@ -317,7 +317,6 @@ class _Reader:
                 size=function.size,
                 shared=_shared(body) if shared else 0,
             )
-
 
     def _numbers(self, body: bytes) -> tuple[int, ...]:
         """Indices of the distinct statements of a body, in order; new ones go into the table."""
