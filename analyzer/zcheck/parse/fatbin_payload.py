@@ -23,7 +23,7 @@ def compression(flags: int) -> Compression:
 
 
 def bound(stored: int, size: int, limits: Limits) -> str | None:
-    """Why a payload of ``stored`` bytes that claims ``size`` bytes uncompressed is not unpacked; None when it may be."""
+    """Why a payload of ``stored`` bytes that claims ``size`` bytes uncompressed is left; None when it is unpacked."""
     if size > limits.payload:
         return f"claims {size} bytes uncompressed, more than the limit of {limits.payload}"
     if size > SLACK and size > stored * limits.ratio:

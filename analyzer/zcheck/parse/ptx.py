@@ -30,7 +30,7 @@ TRAITS = {
 _BRACE = re.compile(rb"[{}]")
 # A statement begins behind ; : or a brace that is no operand's; an operand's brace follows a comma or a space after the
 # opcode, so it never follows ; : } directly. Character sets in place of groups, and a branch that begins with a
-# literal, keep this at some 100 ns a statement; what it misreads (lower-case labels, dots with spaces before them) shows in the
+# literal, keep this at some 100 ns a statement; what it misreads (lower-case labels, spaces before dots) shows in the
 # dotted names, and those bodies are read again with the exact one.
 _STATEMENT = re.compile(rb"[;:}][\s{}]*(?:@!?\s*[\w%$]+\s+|)([a-z][\w.:]*)")
 _EXACT = re.compile(rb"[;:}][\s{}]*(?:@!?\s*[\w%$]+\s+|)([a-z]\w*(?:\s*\.\w+(?:::\w+)*)*)(?!\s*:|\w)")
