@@ -88,7 +88,11 @@ def test_one_function_of_a_family_that_works_leaves_the_refused_one_a_risk() -> 
 def test_a_framework_imports_everything() -> None:
     framework = "\n".join(
         f"framework torch_cuda.dll imports {name}"
-        for name in ("cudnn64_9.dll!cudnnConvolutionForward", "cufft64_11.dll!cufftExecC2C", "cublas64_12.dll!cublasSgemm_v2")
+        for name in (
+            "cudnn64_9.dll!cudnnConvolutionForward",
+            "cufft64_11.dll!cufftExecC2C",
+            "cublas64_12.dll!cublasSgemm_v2",
+        )
     )
     alone = judged(framework)
     assert alone.verdict == "at-risk"
