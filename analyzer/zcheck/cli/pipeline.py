@@ -155,7 +155,7 @@ def judge_analysis(
     from zcheck.judge import Judged, build_report, judge
     from zcheck.match import build_context, match
 
-    database, rules = coverage(), rule_set()
+    database, rules = coverage(), rule_set(examples=False)
     judged = []
     for stack in stacks:
         answers = answer(database, stack, analysis.evidence)
