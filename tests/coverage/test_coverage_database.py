@@ -327,3 +327,12 @@ def test_history_is_whole(database: Database) -> None:
     (answer,) = database.functions(database.resolve_release("v6"), [("cublas", "cublasGemmEx")])
     assert (answer.since, answer.until) == ("v5-preview.102", None)
     assert database.history("cublasGemm") == []
+
+
+def test_rows_of_any_table(database: Database) -> None:
+    (row,) = database.rows("cuda_device_code", dll="nvjpeg64_12.dll")
+    assert row["containers"] and row["version"] == "12.4.0.76"
+    assert len(database.rows("library_map")) == 35
+    for table, column in (("sqlite_master", "name"), ("library_map", "no such column")):
+        with pytest.raises(KeyError):
+            database.rows(table, **{column: "x"})

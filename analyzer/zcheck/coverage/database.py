@@ -16,6 +16,7 @@ from typing import Any
 from zcheck.coverage.cuda import CudaTables
 from zcheck.coverage.hip import HipTables
 from zcheck.coverage.locate import open_database
+from zcheck.coverage.tables import PLAIN
 from zcheck.coverage.zluda import ZludaTables
 from zcheck.model.base import Confidence
 from zcheck.model.coverage import Release, StateRange
@@ -54,6 +55,24 @@ class Database(ZludaTables, HipTables, CudaTables):
         if not rows:
             raise KeyError(key)
         return f"{rows[0][0]}@{rows[0][1]}: {rows[0][2]}"
+
+    @cached_property
+    def _columns(self) -> dict[str, list[str]]:
+        return {table.name: [row[1] for row in self.query(f"PRAGMA table_info({table.name})")] for table in PLAIN}
+
+    def rows(self, table: str, **where: str) -> list[dict[str, str]]:
+        """Rows of a table as the text tables have them (names: ``tables.PLAIN``), where columns equal these values.
+
+        For facts that no other method speaks of: ``rows("cuda_device_code", dll="cufft64_11.dll")``. Raises KeyError for
+        an unknown table or column.
+        """
+        columns = self._columns[table]
+        for column in where:
+            if column not in columns:
+                raise KeyError(f"{table}.{column}")
+        condition = " AND ".join(f'"{column}" = ?' for column in where) or "1"
+        found = self.query(f'SELECT * FROM "{table}" WHERE {condition} ORDER BY rowid', list(where.values()))
+        return [dict(zip(columns, row, strict=True)) for row in found]
 
     def document(self, name: str) -> str | None:
         """Text of a YAML document of ``coverage_db/`` (``frameworks.yaml``), None when there is none."""
