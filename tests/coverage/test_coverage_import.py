@@ -50,7 +50,7 @@ BODIES = {
     "zluda/src/impl/driver.rs": "pub(crate) fn init(flags: u32) -> CUresult { start(flags)?; Ok(()) }\n"
     "pub(crate) fn profiler_start() -> CUresult { CUresult::SUCCESS }",
     "zluda/src/impl/context.rs": "pub(crate) fn set_flags(_flags: [u32; 2]) -> CUresult {\n // nothing yet\n Ok(())\n}",
-    "zluda/src/impl/memory.rs": "pub(crate) unsafe fn alloc_v2(n: usize) -> CUresult { CUresult::ERROR_NOT_SUPPORTED }\n"
+    "zluda/src/impl/memory.rs": "pub(crate) unsafe fn alloc_v2() -> CUresult { CUresult::ERROR_NOT_SUPPORTED }\n"
     "pub(crate) fn copy_2d_v2(copy: &Copy) -> CUresult { todo!() }",
     "zluda/src/impl/mod.rs": "fn set_flags() { work() }",
 }

@@ -170,6 +170,8 @@ def _facts(database: Database, name: str) -> dict[str, Any]:
             "library": item.library,
             "state": item.state,
             "since": item.since,
+            # Between v4 and this tag nobody read: the state may be older than the table says.
+            "since_may_be_older": item.since == database.first_read_after_gap,
             "until": item.until,
             "limit": item.limit or None,
             "source": item.source,
@@ -203,12 +205,17 @@ def _facts(database: Database, name: str) -> dict[str, Any]:
     return facts
 
 
+def _span(item: dict[str, Any]) -> str:
+    since = f"{item['since']} or earlier" if item["since_may_be_older"] else item["since"]
+    return since if item["until"] == item["since"] else f"{since} to {item['until'] or 'now'}"
+
+
 def _print_facts(facts: dict[str, Any]) -> None:
     if facts["history"]:
         rows = [
             [
                 item["library"],
-                item["since"] if item["until"] == item["since"] else f"{item['since']} to {item['until'] or 'now'}",
+                _span(item),
                 item["state"],
                 item["limit"] or "",
                 item["source"],

@@ -63,8 +63,8 @@ class Database(ZludaTables, HipTables, CudaTables):
     def rows(self, table: str, **where: str) -> list[dict[str, str]]:
         """Rows of a table as the text tables have them (names: ``tables.PLAIN``), where columns equal these values.
 
-        For facts that no other method speaks of: ``rows("cuda_device_code", dll="cufft64_11.dll")``. Raises KeyError for
-        an unknown table or column.
+        For facts that no other method speaks of: ``rows("cuda_device_code", dll="cufft64_11.dll")``. Raises KeyError
+        for an unknown table or column.
         """
         columns = self._columns[table]
         for column in where:

@@ -49,6 +49,20 @@ def cache_folder() -> Path:
     return platformdirs.user_cache_path("zcheck", appauthor=False) / "coverage"
 
 
+_KEPT = 4
+"""compiled files that stay in the cache: of this state of the tables and of the latest others"""
+
+
+def _prune(cache: Path, target: Path) -> None:
+    """Remove compiled files of older states of the tables; what cannot be removed (in use, not ours) stays."""
+    with contextlib.suppress(OSError):
+        others = [path for path in cache.glob("*.sqlite") if path != target]
+        others.sort(key=lambda path: path.stat().st_mtime, reverse=True)
+        for path in others[_KEPT - 1 :]:
+            with contextlib.suppress(OSError):
+                path.unlink()
+
+
 def compiled_file(tables: Path, cache: Path | None = None) -> Path:
     """The compiled form of ``tables`` in the cache, made when it is not there; safe with several processes at once.
 
@@ -68,6 +82,7 @@ def compiled_file(tables: Path, cache: Path | None = None) -> Path:
         except OSError:
             if not target.exists():  # Windows refuses to replace a file that another process has open
                 raise
+    _prune(cache, target)
     return target
 
 

@@ -55,7 +55,8 @@ class NameTables(Asker):
     @cached_property
     def known_libraries(self) -> frozenset[str]:
         """Ids of all CUDA libraries that the tables name."""
-        return frozenset(row[0] for row in self.query("SELECT DISTINCT library FROM dll_name"))
+        rows = self.query("SELECT library FROM dll_name UNION SELECT library FROM function_state")
+        return frozenset(row[0] for row in rows)
 
     @cached_property
     def _families(self) -> dict[str, tuple[Family, ...]]:
