@@ -59,21 +59,22 @@ class NameTables(Asker):
         return frozenset(row[0] for row in rows)
 
     @cached_property
-    def _families(self) -> dict[str, tuple[Family, ...]]:
+    def _family_rows(self) -> dict[str, list[tuple[str, str, str, str]]]:
         # A few thousand rows: reading them at once costs less than one batch of look-ups.
         rows = self.query(
             "SELECT name, family, kind, library FROM family UNION ALL SELECT name, family, kind, library FROM operator"
         )
-        found: dict[str, list[Family]] = defaultdict(list)
-        for row in rows:
-            found[row[0]].append(Family(*row))
-        return {name: tuple(items) for name, items in found.items()}
+        found: dict[str, list[tuple[str, str, str, str]]] = defaultdict(list)
+        for name, family, kind, library in rows:
+            found[name].append((name, family, kind, library))
+        return dict(found)
 
-    @cached_property
-    def family_names(self) -> dict[str, tuple[str, ...]]:
-        """exact name → names of its workload families, each once."""
-        return {name: tuple(dict.fromkeys(i.family for i in items)) for name, items in self._families.items()}
+    def family_names(self, name: str) -> tuple[str, ...]:
+        """Names of the workload families of one exact name, each once."""
+        rows = self._family_rows.get(name)
+        return tuple(dict.fromkeys(row[1] for row in rows)) if rows else ()
 
     def families(self, names: Iterable[str]) -> dict[str, tuple[Family, ...]]:
         """Workload families by exact name; names without one are left out."""
-        return {name: self._families[name] for name in names if name in self._families}
+        known = self._family_rows
+        return {name: tuple(Family(*row) for row in known[name]) for name in names if name in known}
