@@ -90,6 +90,19 @@ def _read_only(path: Path) -> sqlite3.Connection:
     return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True, check_same_thread=False)
 
 
+def _open_cached(tables: Path, cache: Path | None) -> sqlite3.Connection:
+    """The compiled file of the cache; one that is damaged, or went while it was opened, is made again once."""
+    for _ in range(2):
+        path = compiled_file(tables, cache)
+        try:
+            connection = _read_only(path)
+            connection.execute("SELECT value FROM meta LIMIT 1").fetchone()
+            return connection
+        except sqlite3.DatabaseError:
+            path.unlink(missing_ok=True)
+    raise OSError(f"{path} cannot be kept")
+
+
 def open_database(tables: Path | None = None, cache: Path | None = None) -> sqlite3.Connection:
     """A read-only connection to the compiled database of this installation, or of the folder ``tables``.
 
@@ -101,7 +114,7 @@ def open_database(tables: Path | None = None, cache: Path | None = None) -> sqli
         if location.packaged:
             return _read_only(location.path)
         with contextlib.suppress(OSError):
-            return _read_only(compiled_file(location.path, cache))
+            return _open_cached(location.path, cache)
         connection = sqlite3.connect(":memory:", check_same_thread=False)
         compile_tables(location.path, connection)
         return connection

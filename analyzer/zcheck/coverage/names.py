@@ -69,10 +69,17 @@ class NameTables(Asker):
             found[name].append((name, family, kind, library))
         return dict(found)
 
+    @cached_property
+    def _family_names(self) -> dict[str, tuple[str, ...]]:
+        return {}
+
     def family_names(self, name: str) -> tuple[str, ...]:
         """Names of the workload families of one exact name, each once."""
-        rows = self._family_rows.get(name)
-        return tuple(dict.fromkeys(row[1] for row in rows)) if rows else ()
+        known = self._family_names.get(name)
+        if known is None:
+            rows = self._family_rows.get(name)
+            known = self._family_names[name] = tuple(dict.fromkeys(row[1] for row in rows)) if rows else ()
+        return known
 
     def families(self, names: Iterable[str]) -> dict[str, tuple[Family, ...]]:
         """Workload families by exact name; names without one are left out."""
