@@ -6,12 +6,12 @@ import csv
 import io
 import os
 import re
-from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
 
 from zcheck.coverage.checkout import Checkout
 from zcheck.coverage.compile import read_table
+from zcheck.coverage.import_hipify import COLUMNS, read_functions
 from zcheck.coverage.import_zluda import LIBRARIES, intervals, read_release
 from zcheck.errors import DataError, InputError
 
@@ -21,16 +21,16 @@ _States = dict[str, dict[str, dict[str, str]]]
 
 
 class Imported(NamedTuple):
-    """What an import read. ``different``: (release, library, function, read, in the table), at most a few thousand.
+    """What an import read. ``texts``: path of each table → the whole of it made again, the main one first.
 
-    ``text`` is the whole table made again; ``unread`` are releases of the checkout that the tables do not have.
+    ``same`` counts rows that agree; ``different``: (where, function, read, in the table); ``revisions``: releases or
+    the commit that were read; ``unread``: releases of the checkout that the tables do not have.
     """
 
-    table: str
-    text: str
+    texts: dict[str, str]
     same: int
-    different: list[tuple[str, str, str, str, str]]
-    releases: list[str]
+    different: list[tuple[str, str, str, str]]
+    revisions: list[str]
     unread: list[str]
 
 
@@ -43,12 +43,17 @@ def table_text(columns: list[str], rows: list[tuple[str, ...]]) -> str:
     return out.getvalue()
 
 
-def write_table(folder: Path, imported: Imported) -> None:
-    """Put the table in place of the old one, whole or not at all."""
-    target = folder / imported.table
-    made = target.with_suffix(f".{os.getpid()}.tmp")
-    made.write_text(imported.text, encoding="utf-8", newline="\n")
-    made.replace(target)
+def write_tables(folder: Path, imported: Imported) -> list[str]:
+    """Put the tables that changed in place of the old ones, each whole or not at all; their paths."""
+    written = []
+    for path, text in imported.texts.items():
+        target = folder / path
+        if target.read_bytes() != text.encode():
+            made = target.with_suffix(f".{os.getpid()}.tmp")
+            made.write_bytes(text.encode())
+            made.replace(target)
+            written.append(path)
+    return written
 
 
 def _table_states(rows: list[list[str]], order: dict[str, int], tags: list[str]) -> _States:
@@ -79,8 +84,8 @@ def import_zluda(checkout: Path, folder: Path) -> Imported:
     forks: list[tuple[str, ...]] = [tuple(row) for row in rows if order[row[3]] >= _FORKS]
     table = _table_states(upstream, order, tags)
     known = {item.library for item in LIBRARIES}
-    same: Counter[str] = Counter()
-    different: list[tuple[str, str, str, str, str]] = []
+    same = 0
+    different: list[tuple[str, str, str, str]] = []
     read: list[str] = []
     states: _States = {}
     with Checkout(checkout) as source:
@@ -106,10 +111,10 @@ def import_zluda(checkout: Path, folder: Path) -> Imported:
                 mine, theirs = found.get(library, {}), table[tag].get(library, {})
                 for name in sorted(set(mine) | set(theirs)):
                     if mine.get(name) == theirs.get(name):
-                        same[tag] += 1
+                        same += 1
                     else:
-                        row = tag, library, name, mine.get(name, "not exported"), theirs.get(name, "not exported")
-                        different.append(row)
+                        read_as, there_as = mine.get(name, "not exported"), theirs.get(name, "not exported")
+                        different.append((f"{tag} {library}", name, read_as, there_as))
                 states[tag].pop(library, None)
                 if mine:
                     states[tag][library] = mine
@@ -118,4 +123,47 @@ def import_zluda(checkout: Path, folder: Path) -> Imported:
         raise InputError(f"{checkout} has none of the release tags that the tables know: fetch its tags first")
     body = intervals(tags, states)
     whole = sorted([*body, *forks], key=lambda row: (row[0], row[1], order[row[3]]))
-    return Imported("zluda/functions.csv", table_text(columns, whole), sum(same.values()), different, read, unread)
+    return Imported({"zluda/functions.csv": table_text(columns, whole)}, same, different, read, unread)
+
+
+def import_hipify(checkout: Path, folder: Path, revision: str = "HEAD") -> Imported:
+    """Read HIPIFY's function maps at a revision (its types stay as they are); raises InputError, DataError.
+
+    The commit that was read goes into the tables of sources with them.
+    """
+    with Checkout(checkout) as source:
+        commit, _ = source.commit_of(revision)
+        paths = [path for path in source.files(commit, "src") if re.search(r"/CUDA2HIP_\w+_functions\.cpp$", path)]
+        texts = [source.read(commit, path) or "" for path in paths]
+        statistics = source.read(commit, "src/Statistics.h") or ""
+    rows = read_functions(texts, statistics)
+    if not rows:
+        raise InputError(f"{checkout} holds no function maps of HIPIFY at {revision}")
+    columns, stored = read_table(folder / "hip/hipify.csv")
+    if columns != COLUMNS:
+        raise DataError(f"{folder / 'hip/hipify.csv'}, line 1: other columns than the import makes")
+    mine, theirs = {row[0]: row for row in rows}, {row[0]: tuple(row) for row in stored}
+    different = []
+    for name in sorted({*mine, *theirs}):
+        if mine.get(name) != theirs.get(name):
+            different.append(("hipify", name, _changes(mine.get(name), theirs), _changes(theirs.get(name), mine)))
+    same = len({*mine, *theirs}) - len(different)
+    made = {"hip/hipify.csv": table_text(columns, rows)}
+    for path, key, value in (("sources.csv", "id", "hipify"), ("hip/sources.csv", "table", "hipify.csv")):
+        names, records = read_table(folder / path)
+        for record in records:
+            if record[names.index(key)] == value:
+                record[names.index("commit")] = commit
+        made[path] = table_text(names, [tuple(record) for record in records])
+    return Imported(made, same, different, [commit], [])
+
+
+def _changes(row: tuple[str, ...] | None, others: dict[str, tuple[str, ...]]) -> str:
+    """The columns in which a row differs from the other table's row of that name."""
+    if row is None:
+        return "absent"
+    other = others.get(row[0])
+    if other is None:
+        return "present"
+    pairs = zip(COLUMNS, row, other, strict=True)
+    return "; ".join(f"{column} {value or 'empty'}" for column, value, was in pairs if value != was)
