@@ -20,6 +20,7 @@ from zcheck.resolve import (
     closure,
     cycles,
     networkx_graph,
+    python_imports,
     read_windows_dlls,
     resolve,
     top_modules,
@@ -279,6 +280,20 @@ def test_dynamic_edges_bring_in_files_and_count_as_later() -> None:
     assert (found.kind, found.place, found.functions) == ("dynamic", ".rdata+0x20", ("cublasCreate_v2",))
     assert node(graph, "lib/cublas64_12.dll").load == "later"
     assert rule(graph, "cublasLt64_12.dll") == ("module-directory", "lib/cublaslt64_12.dll")
+
+
+@pytest.mark.parametrize("entry", ["python.exe", "Scripts/python.exe"])
+def test_an_interpreter_may_load_the_modules_of_its_environment(entry: str) -> None:
+    module = "Lib/site-packages/torch/_C.cp311-win_amd64.pyd"
+    facts = {entry: pe(), module: pe(["c10.dll"]), "Lib/site-packages/torch/lib/c10.dll": pe(["nvcuda.dll"])}
+    files = tuple(BundleFile(path=path, kind="pe") for path in facts)
+    calls = python_imports(Bundle(root="r", entries=(entry,), files=files), entry)
+    graph = graph_of(facts, entry, ["Lib/site-packages/torch/lib"], extra_edges=calls)
+    (load,) = [e for e in graph.edges if e.source == entry]
+    assert (load.kind, load.target, load.confidence) == ("dynamic", module, "low")
+    assert [e.target for e in chain(graph, "nvcuda.dll")][-1] == "nvcuda.dll"
+    assert node(graph, "nvcuda.dll").load == "later"
+    assert python_imports(Bundle(root="r", entries=("app.exe",), files=files), "app.exe") == ()
 
 
 def test_names_without_suffix_with_folder_and_with_a_last_dot() -> None:
