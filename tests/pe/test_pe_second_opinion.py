@@ -123,7 +123,7 @@ def test_pefile_reads_the_same_version_strings() -> None:
                 theirs = {text for name, text in strings if name == key}
                 assert value in theirs or (not value and not any(theirs)), path
             seen += bool(version)
-    assert seen > 20
+    assert seen >= 15
 
 
 @pytest.mark.corpus

@@ -210,6 +210,19 @@ def test_the_right_variant_of_several_is_chosen_when_a_folder_is_added_at_run_ti
     assert edge(graph_of(facts), "native.dll").target == "x86/native.dll"
 
 
+def test_the_folder_of_another_program_is_not_this_ones() -> None:
+    paths = ["a.exe", "one/b.exe", "one/cudart64_12.dll", "one/late.dll", "own/cublas64_12.dll"]
+    bundle = Bundle(
+        root="r", entries=("a.exe", "one/b.exe"), files=tuple(BundleFile(path=path, kind="pe") for path in paths)
+    )
+    facts = {"a.exe": pe((), ["late.dll"]), "one/b.exe": pe((), ["cublas64_12.dll"])}
+    graph = resolve(bundle, "a.exe", facts, ROWS)
+    assert node(graph, "late.dll").origin == "missing"
+    assert {n.id for n in graph.nodes if n.load == "unreached"} == {"own/cublas64_12.dll"}
+    graph = resolve(bundle, "one/b.exe", facts, ROWS)  # what lies around a program in a folder below may be its own
+    assert edge(graph, "cublas64_12.dll").target == "own/cublas64_12.dll"
+
+
 def test_side_by_side_assemblies() -> None:
     app = pe(["msvcr90.dll", "priv.dll"], manifest_assemblies=("Microsoft.VC90.CRT", "My.Parts"))
     graph = graph_of({"app.exe": app, "My.Parts/priv.dll": pe()})
