@@ -51,7 +51,7 @@ ANN = RedactionNames(users=("Ann Lee",), machines=("GAMING-PC",), homes=("C:\\Us
         ("plugin@4.dll", "plugin@4.dll"),
         ("%USERPROFILE%\\x and C:\\Users\\<user>\\x", "%USERPROFILE%\\x and C:\\Users\\<user>\\x"),
     ],
-)  # fmt: skip
+)
 def test_examples(before: str, after: str) -> None:
     assert redact(before, ANN) == after
     assert redact(after, ANN) == after, "a second time changes nothing"
@@ -100,11 +100,20 @@ NAMES = st.one_of(
 )
 PLACES = st.sampled_from(
     [
-        "C:\\Users\\{}\\app\\app.exe", "C:\\Users\\{}", "d:/users/{}/x.dll", "/home/{}/x", "/Users/{}/Library", "\\\\?\\C:\\Users\\{}\\x",
-        "entry app.exe imports a.dll!f; at C:\\Users\\{}\\app.exe", '"C:\\Users\\{}\\x y.dll" not read', "/mnt/c/Users/{}/x",
-        "C:\\\\Users\\\\{}\\\\x", "C:\\Documents and Settings\\{}\\x", "file:///C:/Users/{}/x",
+        "C:\\Users\\{}\\app\\app.exe",
+        "C:\\Users\\{}",
+        "d:/users/{}/x.dll",
+        "/home/{}/x",
+        "/Users/{}/Library",
+        "\\\\?\\C:\\Users\\{}\\x",
+        "entry app.exe imports a.dll!f; at C:\\Users\\{}\\app.exe",
+        '"C:\\Users\\{}\\x y.dll" not read',
+        "/mnt/c/Users/{}/x",
+        "C:\\\\Users\\\\{}\\\\x",
+        "C:\\Documents and Settings\\{}\\x",
+        "file:///C:/Users/{}/x",
     ]
-)  # fmt: skip
+)
 
 
 def components(text: str) -> set[str]:
