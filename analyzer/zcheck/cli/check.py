@@ -78,7 +78,7 @@ def check(
     else:
         assert app is not None
         progress = Progress()
-        bundle, analyses = analyse(app, progress)
+        bundle, analyses = analyse(app, stacks, progress)
         progress.done()
         target, skipped = app.name or str(app), bundle.skipped
     if evidence:

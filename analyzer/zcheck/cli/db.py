@@ -267,3 +267,46 @@ def show(
         _print_json({"date": database.date, **facts})
     else:
         _print_facts(facts)
+
+
+class Upstream(str, Enum):
+    """What a checkout is of."""
+
+    zluda = "zluda"
+
+
+@app.command("import")
+def import_(
+    upstream: Annotated[Upstream, typer.Argument(help="which upstream the checkout is of")],
+    checkout: Annotated[Path, typer.Argument(help="folder of its Git checkout, with tags")],
+    write: Annotated[bool, typer.Option("--write", help="replace the table; without it only compare")] = False,
+    tables: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option(help="folder of text tables instead of this installation's"),
+    ] = None,
+) -> None:
+    """Make a table again from an upstream checkout and say how it differs from what is there."""
+    from zcheck.coverage.importer import import_zluda, write_table
+    from zcheck.coverage.locate import locate
+    from zcheck.errors import UsageError
+
+    folder = tables
+    if folder is None:
+        location = locate("coverage")
+        if location.packaged:
+            raise UsageError("this installation carries no text tables; name their folder with --tables")
+        folder = location.path
+    made = import_zluda(checkout, folder)
+    typer.echo(f"{made.table}: {len(made.releases)} releases read, {made.releases[0]} to {made.releases[-1]}")
+    typer.echo(f"{made.same:,} rows agree, {len(made.different):,} differ")
+    for release, library, name, read, there in made.different[:50]:
+        typer.echo(f"  {release} {library} {name}: {read}, the table says {there}")
+    if len(made.different) > 50:
+        typer.echo(f"  … and {len(made.different) - 50:,} more")
+    if made.unread:
+        typer.echo(f"not in the tables, so not read: {', '.join(made.unread)}")
+    if write:
+        changed = (folder / made.table).read_bytes() != made.text.encode()
+        if changed:
+            write_table(folder, made)
+        typer.echo(f"{folder / made.table} {'written' if changed else 'is as it was'}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from zcheck import __version__
 from zcheck.cli.data import coverage, name_lookups, rule_set, windows_dlls
@@ -13,11 +14,14 @@ from zcheck.coverage import runtime_start
 from zcheck.errors import InputError
 from zcheck.model.base import Skipped
 from zcheck.model.bundle import Bundle
-from zcheck.model.evidence import Evidence, Use
+from zcheck.model.evidence import Evidence, FileFact, Item, Use
 from zcheck.model.facts import PeFacts
 from zcheck.model.graph import Graph
-from zcheck.model.report import SCHEMA, Applications, Report
+from zcheck.model.report import SCHEMA, Applications, DeviceCodeReport, Report
 from zcheck.model.stack import Stack
+
+if TYPE_CHECKING:
+    from zcheck.cli.device import DeviceReader
 
 _LIBRARIES_READ = 400
 """libraries of a folder without a program that are read to see which only serve others"""
@@ -33,6 +37,7 @@ class Analysis:
     facts: dict[str, PeFacts] = field(default_factory=dict)
     root: Path | None = None
     skipped: tuple[Skipped, ...] = ()
+    device_code: tuple[DeviceCodeReport, ...] = ()
     hashes: dict[str, str] = field(default_factory=dict)
 
 
@@ -62,8 +67,12 @@ class Reader:
         return self._facts[path]
 
 
-def analyse(target: Path, progress: Progress) -> tuple[Bundle, list[Analysis]]:
-    """The bundle of ``target`` and an analysis of each of its entries; raises InputError and UsageError."""
+def analyse(target: Path, stacks: Sequence[Stack], progress: Progress) -> tuple[Bundle, list[Analysis]]:
+    """The bundle of ``target`` and an analysis of each of its entries; raises InputError and UsageError.
+
+    Of ``stacks`` only the releases are looked at: the replay of device code is evidence per release.
+    """
+    from zcheck.cli.device import DeviceReader
     from zcheck.discover import discover
 
     bundle = discover(target)
@@ -71,9 +80,10 @@ def analyse(target: Path, progress: Progress) -> tuple[Bundle, list[Analysis]]:
     entries = _entries(bundle, reader)
     alone = len(entries) == 1
     found = []
-    for entry in entries:
-        if reader.read(entry, must=alone) is not None:
-            found.append(_analyse_entry(bundle, entry, reader))
+    with DeviceReader([stack.zluda for stack in stacks], next((s.gpu for s in stacks if s.gpu), None)) as device:
+        for entry in entries:
+            if reader.read(entry, must=alone) is not None:
+                found.append(_analyse_entry(bundle, entry, reader, device))
     if not found:
         raise InputError(reader.skipped[0].reason if reader.skipped else f"{target.name}: nothing to judge")
     return bundle, found
@@ -91,7 +101,8 @@ def _entries(bundle: Bundle, reader: Reader) -> Sequence[str]:
     return top_modules(bundle, read) or bundle.entries
 
 
-def _analyse_entry(bundle: Bundle, entry: str, reader: Reader) -> Analysis:
+def _analyse_entry(bundle: Bundle, entry: str, reader: Reader, device: DeviceReader) -> Analysis:
+    from zcheck.cli.device import wanted
     from zcheck.collect import collect
     from zcheck.resolve import Resolver
 
@@ -101,14 +112,23 @@ def _analyse_entry(bundle: Bundle, entry: str, reader: Reader) -> Analysis:
             resolver.add(path, reader.read(path))
     graph = resolver.graph()
     facts = {path: read for path, read in resolver.facts.items() if read is not None}
-    evidence = collect(graph, facts, name_lookups(), _runtime_start(entry, facts))
+    known = collect(graph, facts, name_lookups())
+    extra: list[Item] = list(_runtime_start(entry, facts))
+    reports: list[DeviceCodeReport] = []
+    for file in wanted(item for item in known.items if isinstance(item, FileFact)):
+        found = device.read(Path(bundle.root) / (file.path or file.name), file.name)
+        if found is not None:
+            extra += found.items
+            reports += found.reports
+    evidence = collect(graph, facts, name_lookups(), extra)
     return Analysis(
         entry=entry,
         evidence=evidence,
+        device_code=tuple(reports),
         graph=graph,
         facts=facts,
         root=Path(bundle.root),
-        skipped=(*bundle.skipped, *reader.skipped),
+        skipped=(*bundle.skipped, *reader.skipped, *device.skipped),
     )
 
 
@@ -135,7 +155,7 @@ def judge_analysis(
     from zcheck.judge import Judged, build_report, judge
     from zcheck.match import build_context, match
 
-    database, rules = coverage(), rule_set()
+    database, rules = coverage(), rule_set(examples=False)
     judged = []
     for stack in stacks:
         answers = answer(database, stack, analysis.evidence)
@@ -150,6 +170,7 @@ def judge_analysis(
         facts=analysis.facts,
         evidence=analysis.evidence,
         judged=judged,
+        device_code=analysis.device_code,
         host=dict(host) if host is not None else None,
         skipped=analysis.skipped,
         assumptions=assumptions,

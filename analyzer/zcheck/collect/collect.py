@@ -31,6 +31,7 @@ def collect(graph: Graph, facts: Mapping[str, PeFacts], names: NameLookups, extr
         source = nodes[edge.source]
         if source.load != "unreached":
             items.extend(_uses(edge, source, nodes[edge.target], roles, shown, names, plugin))
+    items.extend(_runtime_needs_driver(items, names))
     items.extend(_own_paths(graph, nodes, shown, names))
     items.extend(_frameworks(graph, facts, shown, names))
     merged = tuple(dict.fromkeys([*items, *extra]))
@@ -119,6 +120,19 @@ def _uses(
     for function in functions:
         name = qualified_name(function) if operators is not None else function
         yield Use(dll=edge.dll, function=name, **common)  # type: ignore[arg-type]
+
+
+def _runtime_needs_driver(items: Iterable[Item], names: NameLookups) -> list[Item]:
+    """The CUDA runtime loads the driver DLL by name at its first call: no import table says so."""
+    runtimes = dict.fromkeys(
+        item.dll
+        for item in items
+        if isinstance(item, Use) and names.library_of(item.dll) == "cudart" and item.role != "vendor"
+    )
+    return [
+        Use("vendor", dll, "dynamic", "nvcuda.dll", load="later", init=True, because="the CUDA runtime loads the driver")
+        for dll in runtimes
+    ]
 
 
 def _own_paths(graph: Graph, nodes: Mapping[str, Node], shown: Mapping[str, str], names: NameLookups) -> Iterable[Item]:

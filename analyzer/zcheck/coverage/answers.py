@@ -113,7 +113,8 @@ def _library(
     if shipped is None:
         return own
     name = asked.dll.lower()
-    injected = name in (dll.lower() for dll in shipped.injected)
+    # The 32-bit driver DLL has a folder and a launcher of its own (32\\zluda.exe).
+    injected = name in (dll.lower() for dll in shipped.injected) or shipped.library == "nvcuda32"
     file = next((dll for dll in shipped.dll_names if dll.lower().rsplit("/", 1)[-1] == name), None)
     # Files without a CUDA version in their name (cublas.dll) are meant to be renamed to the one the program loads.
     rename = next((dll for dll in shipped.dll_names if name.startswith(dll.lower().removesuffix(".dll") + "64_")), None)

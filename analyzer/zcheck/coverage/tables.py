@@ -39,6 +39,7 @@ PLAIN: tuple[Table, ...] = (
     Table("zluda/ptx_forms.csv", "ptx_form", (("kind", "name"),)),
     Table("zluda/ptx_rejects.csv", "ptx_reject"),
     Table("zluda/ptx_notes.csv", "ptx_note"),
+    Table("zluda/ptx_behaviour.csv", "ptx_behaviour", (("key",),)),
     Table("hip/sdk.csv", "hip_component", (("version",),)),
     Table("hip/sdk_versions.csv", "hip_version"),
     Table("hip/export_files.csv", "hip_export_file", (("dll", "version"),)),

@@ -92,6 +92,8 @@ def _wholly_refused(pairs: list[_Pair]) -> set[tuple[str, str, str]]:
 
 def _hit(use: Use, library: LibraryAnswer | None, function: FunctionAnswer | None, reach: Reach) -> Hit:
     at_load = use.kind == "import" and use.load == "start" and _dll_missing(use, library)
+    if library is not None and library.placed and any(need.startswith("HIP runtime") for need in library.hip_missing):
+        at_load = True  # the launcher injects the driver DLL, and the loader cannot satisfy its imports
     return Hit(use, library, function, reach, "load" if at_load else reach)
 
 

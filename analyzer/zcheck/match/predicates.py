@@ -256,6 +256,7 @@ class DeviceCodePredicate(_Strict, frozen=True):
     has: OneOrMore | None = None
     """of: dropped, stub, empty, lost, opaque, kernels, ptx, sass: the count is above zero"""
     lacks: OneOrMore | None = None
+    ptx_bytes_from: int = 0
     same: Literal["module"] | None = None
 
     def matches(self, context: Context) -> list[Match]:
@@ -265,9 +266,13 @@ class DeviceCodePredicate(_Strict, frozen=True):
         replays = [item for item in records if item.release == release]
         total = sum(item.kernels for item in replays)
         none_loads = bool(total) and sum(item.loadable for item in replays) == 0
+        facts_only = {*_wanted(self.has), *_wanted(self.lacks)} <= {"opaque", "ptx", "sass", "containers"}
         found = []
         for item in records:
-            if item.release not in ("", release):
+            # What is there holds for all releases and stands in an item of its own; what loads is said per release.
+            if item.release != ("" if facts_only else release):
+                continue
+            if item.ptx_bytes < self.ptx_bytes_from:
                 continue
             if all(getattr(item, name) for name in _wanted(self.has)) and not any(
                 getattr(item, name) for name in _wanted(self.lacks)

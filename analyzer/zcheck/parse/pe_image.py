@@ -25,6 +25,8 @@ from zcheck.model.text import shown
 HEADER_SLICE = 16 * 1024 * 1024
 """bytes that pefile may copy at once; it copies all bytes before the first section as "the header" """
 PAGE = 0x1000
+MAX_PROBLEMS = 64
+"""problems of one file that are told"""
 # Data directories (Microsoft, PE Format, "Optional Header Data Directories")
 EXPORT, IMPORT, RESOURCE, SECURITY, LOAD_CONFIG, DELAY_IMPORT, CLR = 0, 1, 2, 4, 10, 13, 14
 
@@ -70,9 +72,10 @@ class Image:
 
     def problem(self, reason: str, offset: int | None = None, partial: bool = True) -> None:
         """Notes something odd; ``partial`` when facts are missing because of it."""
-        note = Problem(path=self.name, reason=reason, offset=offset, partial=partial)
-        if note not in self.problems and len(self.problems) < 64:
-            self.problems.append(note)
+        if len(self.problems) < MAX_PROBLEMS:
+            note = Problem(path=self.name, reason=reason, offset=offset, partial=partial)
+            if note not in self.problems:
+                self.problems.append(note)
 
     def directory(self, index: int) -> tuple[int, int]:
         """RVA and size of a data directory; (0, 0) when the header has none."""

@@ -35,7 +35,7 @@ _ASCII_FORMS = str.maketrans(
         "×": "x",
     }
 )
-_MARKDOWN = re.compile(r"([\\`*_{}\[\]()#+!|~$])")
+_MARKDOWN = str.maketrans({char: "\\" + char for char in "\\`*_{}[]()#+!|~$"} | {"\0": "<!-- -->"})
 _MENTION = re.compile(r"([@#])(?=\w)")
 _FORMULA = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
 _LINK = re.compile(r"([\[\]])")
@@ -63,7 +63,7 @@ def markdown_text(text: str) -> str:
     escaped = escape(visible(text), quote=False)
     # GitHub looks for @name and #1 after rendering, so an escape does not stop it; an empty comment between does.
     held = _MENTION.sub("\\1\0", escaped)
-    return _MARKDOWN.sub(r"\\\1", held).replace("\0", "<!-- -->")
+    return held.translate(_MARKDOWN)
 
 
 def markdown_code(text: str) -> str:

@@ -95,9 +95,13 @@ class _Writer:
         """``lead`` in a column of its own width, ``body`` wrapped beside it."""
         from rich.padding import Padding
         from rich.table import Table
+        from rich.text import Text
 
+        if isinstance(body, Text) and indent + lead.cell_len + body.cell_len <= self.options.width:
+            self.console.print(Text(" " * indent) + lead + body)  # one line: no need for a table
+            return
         grid = Table.grid(padding=(0, 0))
-        grid.add_column(width=len(lead.plain), no_wrap=True)
+        grid.add_column(width=lead.cell_len, no_wrap=True)
         grid.add_column(overflow="fold")
         grid.add_row(lead, body)
         self.console.print(Padding(grid, (0, 0, 0, indent)))
@@ -359,9 +363,9 @@ class _Writer:
         graph = graphview.build(report, system=self.options.verbose)
         stack = report.stacks[0].id if report.stacks else None
         self.heading("Dependencies")
+        levels = max(4, (self.options.width - 36) // 3)
         for line in graphview.tree(graph):
-            bars = "".join("│  " if more else "   " for more in line.branches[:-1])
-            lead = bars + (("├─ " if line.branches[-1] else "└─ ") if line.branches else "")
+            lead = _lead(line.branches, levels)
             role = line.node.role(stack)
             words = [role] if line.node.kind != "entry" else []
             if line.edge:
@@ -424,3 +428,13 @@ class _Writer:
         if self.options.verbose or len(names) <= limit:
             return ", ".join(names)
         return ", ".join(names[:limit]) + f" and {len(names) - limit} more"
+
+
+def _lead(branches: tuple[bool, ...], levels: int) -> str:
+    """The lines in front of a tree entry; deeper than ``levels`` the depth as a number instead."""
+    if not branches:
+        return ""
+    knee = "├─ " if branches[-1] else "└─ "
+    if len(branches) > levels:
+        return f"({len(branches)}) ".ljust(levels * 3 - 3) + knee
+    return "".join("│  " if more else "   " for more in branches[:-1]) + knee
