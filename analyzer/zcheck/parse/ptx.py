@@ -27,6 +27,10 @@ TRAITS = {
 }
 """operand forms that are reported of a function, and what they are"""
 
+# The one statement without an end of its own.
+_LOCATION = re.compile(
+    rb"\.loc\s+\d+\s+\d+\s+\d+(?:\s*,\s*function_name\s+[\w$%]+(?:\s*\+\s*\d+)?\s*,\s*inlined_at\s+\d+\s+\d+\s+\d+)?"
+)
 _BRACE = re.compile(rb"[{}]")
 # A statement begins behind ; : or a brace that is no operand's; an operand's brace follows a comma or a space after the
 # opcode, so it never follows ; : } directly. Character sets in place of groups, and a branch that begins with a
@@ -64,7 +68,10 @@ def read_ptx(data: bytes, limits: Limits = DEFAULT_LIMITS) -> PtxModule:
     if size > limits.payload:
         problems.append(Problem("", f"PTX is larger than the limit of {limits.payload} bytes", limits.payload, True))
         data = data[: limits.payload]
-    return _Reader(_quiet(data), problems).module(size)
+    text = _quiet(data)
+    if b".loc" in text:
+        text = _LOCATION.sub(b" ", text)
+    return _Reader(text, problems).module(size)
 
 
 def _quiet(text: bytes) -> bytes:
@@ -282,7 +289,7 @@ class _Reader:
     def _second_look(self) -> None:
         """Bodies, once all names of the module are known."""
         names = {function.name for function in self.functions}
-        special = {directive.name for directive in self.directives if directive.name}
+        special = dict.fromkeys(directive.name for directive in self.directives if directive.name)
         pointers = any(not function.kernel for function in self.functions)
         two = _SETP_TWO.search(self.text) is not None
         count = b".red" in self.text and _BAR_COUNT.search(self.text) is not None
