@@ -88,7 +88,9 @@ class Pe:
         table, body, rva = b"", b"", 0x1000
         for name, data in self.sections:
             raw = (len(data) + 0x1FF) // 0x200 * 0x200
-            table += struct.pack("<8sIIIIIIHHI", name.encode()[:8], len(data), rva, raw, offset + len(body), 0, 0, 0, 0, 0)
+            table += struct.pack(
+                "<8sIIIIIIHHI", name.encode()[:8], len(data), rva, raw, offset + len(body), 0, 0, 0, 0, 0
+            )
             body += data.ljust(raw, b"\0")
             rva += (len(data) + 0xFFF) // 0x1000 * 0x1000
         return (head + table).ljust(offset, b"\0") + body

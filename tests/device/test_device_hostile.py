@@ -69,7 +69,14 @@ def test_overlapping_wrappers_and_cycles(tmp_path: Path) -> None:
     address = pe.add(".nv_fatb", GOOD)
     # Wrappers that point at themselves, at each other, into the middle of the container, and nowhere.
     here = address + 0x1000
-    odd = [(here, 1, 0), (here, 2, here), (address + 8, 2, here + 24), (0, 1, 0), (1 << 63, 2, 1 << 62), (address, 2, address)]
+    odd = [
+        (here, 1, 0),
+        (here, 2, here),
+        (address + 8, 2, here + 24),
+        (0, 1, 0),
+        (1 << 63, 2, 1 << 62),
+        (address, 2, address),
+    ]
     pe.add(".nvFatBi", b"".join(wrapper(*one) for one in odd))
     code = read(tmp_path, pe.encode(), name="a.dll")
     assert len(code.wrappers) == 6
@@ -192,7 +199,7 @@ def test_any_bytes_as_ptx(data: bytes) -> None:
 
 
 @settings(max_examples=150, deadline=None)
-@given(st.text(alphabet="{};:@%._|!+-=()[]<>ab0/*\"\n ", max_size=300))
+@given(st.text(alphabet='{};:@%._|!+-=()[]<>ab0/*"\n ', max_size=300))
 def test_any_tokens_as_ptx(text: str) -> None:
     read_ptx(TEXT + text.encode())
 

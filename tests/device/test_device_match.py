@@ -50,9 +50,21 @@ def matcher(*forms: str, any_order: bool = True) -> Matcher:
         ("cvt(.rn|.rz){.ftz}(.f16|.f32)(.u32|.f32)", "cvt.rn.u32.f16", False),
         ("cvt(.rn|.rz){.ftz}(.f16|.f32)(.u32|.f32)", "cvt.rn.f16.ftz.u32", False),
         ("ld.global{.L2::64B|.L2::128B}.f32", "ld.global.L2::128B.f32", True),
-        ("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", True),
-        ("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", "mma.sync.aligned.m16n8k16.col.row.f32.f16.f16.f32", True),
-        ("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32", False),
+        (
+            "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32",
+            "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32",
+            True,
+        ),
+        (
+            "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32",
+            "mma.sync.aligned.m16n8k16.col.row.f32.f16.f16.f32",
+            True,
+        ),
+        (
+            "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32",
+            "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32",
+            False,
+        ),
         ("ret{.uni}", "ret", True),
         ("exit", "exit", True),
         ("exit", "exit.uni", False),
@@ -147,9 +159,7 @@ def test_release_by_alias_and_unknown_release(tables: PtxTables) -> None:
         ("lshqqytiger-3.9.5", "highest-sm", "module-empty", 64),
     ],
 )
-def test_turns_of_behaviour(
-    tables: PtxTables, tag: str, selection: str, statement_effect: str, address: int
-) -> None:
+def test_turns_of_behaviour(tables: PtxTables, tag: str, selection: str, statement_effect: str, address: int) -> None:
     release = release_ptx(tables, tag)
     seen = (release.selection, release.unknown_statement, release.address_size_default)
     assert seen == (selection, statement_effect, address)

@@ -107,7 +107,9 @@ def test_operands_that_matter() -> None:
     .shared .align 16 .b8 tile[32][4]; .shared .v4 .f32 quad;
     ret;
     """
-    module = read_ptx(ptx(".func helper() { ret; }", f".entry k() {{ {body} }}", kernel("plain", "bar.red.popc.u32 %r1, 0, %p1")))
+    module = read_ptx(
+        ptx(".func helper() { ret; }", f".entry k() {{ {body} }}", kernel("plain", "bar.red.popc.u32 %r1, 0, %p1"))
+    )
     k = function(module, "k")
     assert k.registers == ("%tid", "%clock64", "%envreg3", "%reserved_smem_offset_begin")
     assert k.calls == ("helper",)
