@@ -1,4 +1,4 @@
-"""Forms of the tables as matchers: what each form itself spells out is taken, in any order where the parser allows it."""
+"""Forms of the tables as matchers: what each form spells out is taken, in any order where the parser allows it."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def spelled_out(form: str, limit: int = 60) -> Iterator[str]:
     name = re.match(r"[a-z]\w*", form)
     assert name
     parts = re.findall(r"\{([^{}()]*)\}|\(([^{}()]*)\)|(\.[\w:]+)", form[name.end() :])
-    choices = [(o.split("|") + [""]) if o else (c.split("|") if c else [w]) for o, c, w in parts]
+    choices = [[*o.split("|"), ""] if o else (c.split("|") if c else [w]) for o, c, w in parts]
     for words in itertools.islice(itertools.product(*choices), limit):
         yield name.group() + "".join(words)
 
