@@ -104,6 +104,7 @@ def test_operands_that_matter() -> None:
     mov.u64 %rd1, helper;
     call.uni (%r6), helper, (%r1);
     call (%r7), %rd1, (%r1), proto;
+    ld.param.u64 %rd2, [calls_param_0]; ld.param.u64 %rd2, [syscall];
     .shared .align 16 .b8 tile[32][4]; .shared .v4 .f32 quad;
     ret;
     """

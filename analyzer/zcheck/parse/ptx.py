@@ -43,7 +43,7 @@ _SPECIAL = re.compile(
     rb"|clusterid|nclusterid|cluster_ctaid|cluster_nctaid|cluster_ctarank|cluster_nctarank|lanemask_\w+|clock\w*|pm\d+\w*"
     rb"|envreg\d+|globaltimer\w*|reserved_smem_\w+|total_smem_size|aggr_smem_size|dynamic_smem_size|current_graph_exec)\b"
 )
-_CALL = re.compile(rb"call(?:\.uni)?\s*(?:\([^)]*\)\s*,\s*)?([\w$%]+)")
+_CALL = re.compile(rb"[\s;:{}]call(?:\.uni)?\s*(?:\([^)]*\)\s*,\s*)?([\w$%]+)")
 _ADDRESS = re.compile(rb"mov\.[bu](?:64|32)\s+[\w%$]+\s*,\s*([A-Za-z_$][\w$]*)\s*;")
 _SETP_TWO = re.compile(rb"setp[\w.]*\s+[\w%$]+\s*\|")
 _BAR_COUNT = re.compile(rb"bar(?:\.cta)?\.red[\w.]*[^;,]*,[^;,]*,[^;,]*,")
