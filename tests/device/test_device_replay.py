@@ -363,8 +363,12 @@ def test_stub_beside_real_machine_code(tried: Tried) -> None:
 
 
 def test_stub_without_machine_code(tried: Tried) -> None:
-    one = tried.one(tried.read(text(kernel("traps", "trap"), kernel("empty"))), "v6")
-    assert fates(one) == {"traps": "stub"}
+    """A trap is one whatever stands beside it; a kernel that returns or prints may be meant so."""
+    hello = kernel("hello", "call.uni (r), vprintf, (p0, p1)")
+    texts = text(".extern .func vprintf();", kernel("traps", "trap"), kernel("empty"), hello)
+    assert fates(tried.one(tried.read(texts), "v6")) == {"traps": "stub"}
+    small = Entry(cubin({"traps": 128, "empty": 256, "hello": 900}), kind=2)
+    assert fates(tried.one(tried.read(texts, small), "v6")) == {"traps": "stub"}
 
 
 # --- relocatable device code ---------------------------------------------------------------------------------------
