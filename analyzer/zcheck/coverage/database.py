@@ -15,6 +15,7 @@ from typing import Any
 from zcheck.coverage.cuda import CudaTables
 from zcheck.coverage.hip import HipTables
 from zcheck.coverage.locate import open_database
+from zcheck.coverage.replay_facts import PtxTables, tables_from
 from zcheck.coverage.tables import PLAIN
 from zcheck.coverage.zluda import ZludaTables
 from zcheck.model.base import Confidence
@@ -33,6 +34,10 @@ class Database(ZludaTables, HipTables, CudaTables):
     def open(cls, tables: Path | None = None, cache: Path | None = None) -> Database:
         """The database of this installation, or of the tables in a folder; raises DataError when it cannot be had."""
         return cls(open_database(tables, cache))
+
+    def ptx_tables(self) -> PtxTables:
+        """The tables that a replay needs."""
+        return tables_from(self._connection)
 
     def close(self) -> None:
         """Close the connection; the object answers nothing afterwards."""
