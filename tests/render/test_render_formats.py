@@ -5,7 +5,10 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import random
+import subprocess
+import sys
 from typing import Any
 
 import jsonschema
@@ -100,11 +103,11 @@ def test_keys_that_others_rely_on() -> None:
     assert set(stack.split()) <= set(document["stacks"][0])
     finding = "id severity reach confidence module functions message fix evidence"
     assert set(finding.split()) <= set(document["stacks"][0]["findings"][0])
-    assert set(["name", "path", "machine", "size", "version", "company", "role"]) <= set(document["modules"][0])
-    assert set(["from", "to", "kind", "functions", "resolved_by", "confidence"]) <= set(document["edges"][0])
-    assert set(["library", "name", "kind", "from", "state"]) <= set(document["functions"][0])
-    assert set(["kind", "arch", "version", "compression", "kernels"]) <= set(document["device_code"][0]["entries"][0])
-    assert set(["chosen", "kernels", "loadable", "dropped", "stub", "load_fails"]) <= set(
+    assert {"name", "path", "machine", "size", "version", "company", "role"} <= set(document["modules"][0])
+    assert {"from", "to", "kind", "functions", "resolved_by", "confidence"} <= set(document["edges"][0])
+    assert {"library", "name", "kind", "from", "state"} <= set(document["functions"][0])
+    assert {"kind", "arch", "version", "compression", "kernels"} <= set(document["device_code"][0]["entries"][0])
+    assert {"chosen", "kernels", "loadable", "dropped", "stub", "load_fails"} <= set(
         document["device_code"][0]["replay"]["v6"]
     )
 
@@ -129,6 +132,28 @@ def test_a_malformed_report_is_one_sentence(text: Any, says: str) -> None:
         from_json(text, "old.json")
     assert caught.value.message.startswith("old.json: ") and says in caught.value.message
     assert "\n" not in caught.value.message
+
+
+@pytest.mark.parametrize("fmt", sorted(FORMATS))
+def test_a_report_with_nothing_in_it_renders(fmt: str) -> None:
+    assert "empty.exe" in render(sample_reports.report("empty.exe", ()), fmt)
+    bare = msgspec.structs.replace(sample_reports.no_cuda(), entries=(), modules=(), edges=())
+    assert "viewer.exe" in render(bare, fmt)
+    folder = msgspec.structs.replace(sample_reports.applications(), applications=(), skipped=())
+    assert render(folder, fmt).endswith("\n") or not folder.applications
+
+
+def test_importing_the_package_is_light() -> None:
+    heavy = "{'rich', 'jinja2', 'cyclonedx', 'networkx', 'markupsafe'}"
+    code = f"import sys, zcheck.render; zcheck.render.schema(); print(sorted({heavy} & set(sys.modules)))"
+    ran = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    assert ran.stdout.strip() == "[]"
 
 
 def test_unknown_format_is_told() -> None:

@@ -1,4 +1,4 @@
-"""Each format of each sample, byte for byte; ``pytest --snapshot-update`` writes them anew, the diff shows the change."""
+"""Each format of each sample, byte for byte; ``pytest --snapshot-update`` writes the golden files anew."""
 
 from __future__ import annotations
 

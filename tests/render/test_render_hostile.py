@@ -111,7 +111,8 @@ def test_dot_strings_hold(outputs: dict[str, str]) -> None:
 def test_mermaid_labels_hold(outputs: dict[str, str]) -> None:
     for line in outputs["mermaid"].splitlines():
         assert re.fullmatch(
-            r"graph LR|  %% [\w ./:+#;-]*|  n\d+\[\"[\w ./:+#;-]*\"\]:::[a-z_]+|  n\d+ (-->|-\.->) n\d+|  classDef [a-z_]+ [\w:,#-]+",
+            r"graph LR|  %% [\w ./:+#;-]*|  n\d+\[\"[\w ./:+#;-]*\"\]:::[a-z_]+|"
+            r"  n\d+ (-->|-\.->) n\d+|  classDef [a-z_]+ [\w:,#-]+",
             line,
             re.ASCII,
         ), line

@@ -12,12 +12,20 @@ import sample_reports
 from zcheck.model.report import Applications
 from zcheck.render import RenderOptions, render
 
-# Labels of vosen/ZLUDA zluda_dump.yml and Speedstu/CUDA-for-AMD-Windows gpu-compatibility.yml, in .github/ISSUE_TEMPLATE.
+# Labels of vosen/ZLUDA .github/ISSUE_TEMPLATE/zluda_dump.yml and of Speedstu/CUDA-for-AMD-Windows
+# .github/ISSUE_TEMPLATE/gpu-compatibility.yml.
 ZLUDA_FORM = ("zluda_dump logs (tarball/zip file)", "Description", "Steps to reproduce", "Operating System", "GPU")
 KIT_FORM = (
-    "GPU", "gfx target", "HIP / ROCm version", "AMD driver version", "Result", "Workload / application", "Output or first useful error",
-    "GPU scanner report", "Validation note",
-)  # fmt: skip
+    "GPU",
+    "gfx target",
+    "HIP / ROCm version",
+    "AMD driver version",
+    "Result",
+    "Workload / application",
+    "Output or first useful error",
+    "GPU scanner report",
+    "Validation note",
+)
 
 
 def fields(text: str) -> dict[str, str]:

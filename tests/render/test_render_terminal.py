@@ -6,6 +6,7 @@ import io
 import re
 from typing import Any
 
+import msgspec
 import pytest
 import sample_reports
 
@@ -80,6 +81,16 @@ def test_the_users_choice_of_colour_wins() -> None:
 def test_old_code_pages_can_print_it(sample: Any, encoding: str) -> None:
     options = terminal_options(Terminal(encoding, True), {}, 80)
     render(sample, "text", options).encode(encoding)
+
+
+def test_many_notes_are_told_shortly_but_all() -> None:
+    base = sample_reports.unknown_packed()
+    notes = tuple(
+        msgspec.structs.replace(sample_reports.GEMM_LIMIT, id=f"NOTE-{i}", module=f"m{i}.dll") for i in range(40)
+    )
+    report = msgspec.structs.replace(base, stacks=(msgspec.structs.replace(base.stacks[0], findings=notes),))
+    short, full = (render(report, "text", RenderOptions(verbose=verbose)) for verbose in (False, True))
+    assert all(f"NOTE-{i}" in short for i in range(40)) and len(short) < len(full) / 2
 
 
 def test_a_graph_with_cycles_and_deep_chains_has_a_tree() -> None:

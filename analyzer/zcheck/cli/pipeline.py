@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +15,7 @@ from zcheck.coverage import runtime_start
 from zcheck.errors import InputError
 from zcheck.model.base import Skipped
 from zcheck.model.bundle import Bundle
-from zcheck.model.evidence import Evidence, FileFact, Item, Use
+from zcheck.model.evidence import Evidence, FileFact, Item, OwnPath, Use
 from zcheck.model.facts import PeFacts
 from zcheck.model.graph import Graph
 from zcheck.model.report import SCHEMA, Applications, DeviceCodeReport, Report
@@ -23,6 +24,8 @@ from zcheck.model.stack import Stack
 if TYPE_CHECKING:
     from zcheck.cli.device import DeviceReader
 
+_AMD_NAME = re.compile(r"rocm|hip|vulkan|opencl|directml|dml", re.I)
+_VARIANTS_READ = 16
 _LIBRARIES_READ = 400
 """libraries of a folder without a program that are read to see which only serve others"""
 
@@ -113,7 +116,7 @@ def _analyse_entry(bundle: Bundle, entry: str, reader: Reader, device: DeviceRea
     graph = resolver.graph()
     facts = {path: read for path, read in resolver.facts.items() if read is not None}
     known = collect(graph, facts, name_lookups())
-    extra: list[Item] = list(_runtime_start(entry, facts))
+    extra: list[Item] = [*_runtime_start(entry, facts), *_variants(bundle, facts, reader)]
     reports: list[DeviceCodeReport] = []
     for file in wanted(item for item in known.items if isinstance(item, FileFact)):
         found = device.read(Path(bundle.root) / (file.path or file.name), file.name)
@@ -130,6 +133,19 @@ def _analyse_entry(bundle: Bundle, entry: str, reader: Reader, device: DeviceRea
         root=Path(bundle.root),
         skipped=(*bundle.skipped, *reader.skipped, *device.skipped),
     )
+
+
+def _variants(bundle: Bundle, reached: Mapping[str, PeFacts], reader: Reader) -> list[OwnPath]:
+    """Own AMD paths among the bundle's files that this entry does not reach and whose names promise one."""
+    from zcheck.collect import own_path_variants
+
+    paths = [
+        file.path
+        for file in bundle.files
+        if file.kind == "pe" and file.path not in reached and _AMD_NAME.search(file.path.rpartition("/")[2])
+    ][:_VARIANTS_READ]
+    facts = {path: read for path in paths if (read := reader.read(path)) is not None}
+    return own_path_variants(facts, name_lookups())
 
 
 def _runtime_start(entry: str, facts: Mapping[str, PeFacts]) -> list[Use]:

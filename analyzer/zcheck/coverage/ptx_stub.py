@@ -16,7 +16,9 @@ _HARMLESS = frozenset({
 _LOCAL = ("ld.param", "st.param", "st.local", "ld.local", "ld.const")
 _MESSAGES = frozenset({"vprintf", "__assertfail", "printf"})
 REAL_SASS = 512
-"""bytes of machine code from which a kernel does more than return or trap: those take 128 to 384 on sm_50 to sm_120"""
+"""bytes of machine code from which a kernel does more than return: those take 128 to 384 on sm_50 to sm_120"""
+REAL_PRINTING_SASS = 2048
+"""the same for a kernel that prints, as a message takes some 500 to 1,500 bytes"""
 
 
 def is_idle(function: PtxFunction, statements: tuple[str, ...]) -> bool:
@@ -41,8 +43,8 @@ def stubs(module: PtxModule, sass: dict[str, int]) -> dict[str, tuple[str, str]]
         opcodes = {module.statements[number].partition(".")[0] for number in function.statements}
         does = "traps" if "trap" in opcodes else "prints" if function.calls else "returns"
         size = sass.get(function.name, 0)
-        if size >= REAL_SASS:
+        if size >= (REAL_PRINTING_SASS if does == "prints" else REAL_SASS):
             found[function.name] = f"its PTX only {does}, beside real machine code", f"{size} bytes of machine code"
-        elif does != "returns" and size == 0:
+        elif does == "traps":
             found[function.name] = f"its PTX only {does}", ""
     return found

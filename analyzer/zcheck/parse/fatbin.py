@@ -121,9 +121,11 @@ def _unzstd(handle: IO[bytes], out: IO[bytes], name: str, stored: int, limits: L
 
     most = min(limits.payload, max(fatbin_payload.SLACK, stored * limits.ratio))
     decompressor: Any = zstandard.ZstdDecompressor(max_window_size=1 << 27)
+    left = most
     try:
+        claimed = zstandard.frame_content_size(handle.read(18))
+        handle.seek(0)
         with decompressor.stream_reader(handle, closefd=False) as reader:
-            left = most
             while left > 0 and (part := reader.read(min(left, 1 << 20))):
                 out.write(part)
                 left -= len(part)
@@ -131,6 +133,8 @@ def _unzstd(handle: IO[bytes], out: IO[bytes], name: str, stored: int, limits: L
                 return (Problem(name, f"unpacks to more than {most} bytes; the rest was not read", None, True),)
     except zstandard.ZstdError as error:
         return (Problem(name, f"does not unpack as zstd: {error}", None, True),)
+    if most - left < max(claimed, 1):
+        return (Problem(name, f"unpacks to {most - left} bytes of the {claimed} it claims", None, True),)
     return ()
 
 

@@ -124,15 +124,14 @@ def _symbols(image: Image, dll: str, table: int, count: _Count, virtual: bool) -
                 found.append(Symbol(ordinal=thunk & 0xFFFF))
                 continue
             rva = _from_virtual(image, thunk) if virtual else thunk & 0x7FFF_FFFF
-            name = image.text(rva + 2)
-            if name is None or not name:
+            named = image.hint_and_name(rva)
+            if named is None or not named[1]:
                 image.problem(f"a function imported from {shown(dll)} has no readable name", image.offset(at))
                 count.nonsense -= 1
                 if not found or count.nonsense < 0:  # no table at all, or a file of nonsense
                     return tuple(found)
                 continue
-            hint = image.words(rva, 1, 2)
-            found.append(Symbol(name=name, hint=hint[0] if hint else None))
+            found.append(Symbol(name=named[1], hint=named[0]))
         if len(thunks) < _CHUNK:
             image.problem(f"the table of functions imported from {shown(dll)} is cut off", image.offset(table))
             return tuple(found)

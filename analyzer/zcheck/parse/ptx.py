@@ -27,6 +27,10 @@ TRAITS = {
 }
 """operand forms that are reported of a function, and what they are"""
 
+# The one statement without an end of its own.
+_LOCATION = re.compile(
+    rb"\.loc\s+\d+\s+\d+\s+\d+(?:\s*,\s*function_name\s+[\w$%]+(?:\s*\+\s*\d+)?\s*,\s*inlined_at\s+\d+\s+\d+\s+\d+)?"
+)
 _BRACE = re.compile(rb"[{}]")
 # A statement begins behind ; : or a brace that is no operand's; an operand's brace follows a comma or a space after the
 # opcode, so it never follows ; : } directly. Character sets in place of groups, and a branch that begins with a
@@ -39,7 +43,7 @@ _SPECIAL = re.compile(
     rb"|clusterid|nclusterid|cluster_ctaid|cluster_nctaid|cluster_ctarank|cluster_nctarank|lanemask_\w+|clock\w*|pm\d+\w*"
     rb"|envreg\d+|globaltimer\w*|reserved_smem_\w+|total_smem_size|aggr_smem_size|dynamic_smem_size|current_graph_exec)\b"
 )
-_CALL = re.compile(rb"call(?:\.uni)?\s*(?:\([^)]*\)\s*,\s*)?([\w$%]+)")
+_CALL = re.compile(rb"[\s;:{}]call(?:\.uni)?\s*(?:\([^)]*\)\s*,\s*)?([\w$%]+)")
 _ADDRESS = re.compile(rb"mov\.[bu](?:64|32)\s+[\w%$]+\s*,\s*([A-Za-z_$][\w$]*)\s*;")
 _SETP_TWO = re.compile(rb"setp[\w.]*\s+[\w%$]+\s*\|")
 _BAR_COUNT = re.compile(rb"bar(?:\.cta)?\.red[\w.]*[^;,]*,[^;,]*,[^;,]*,")
@@ -64,7 +68,10 @@ def read_ptx(data: bytes, limits: Limits = DEFAULT_LIMITS) -> PtxModule:
     if size > limits.payload:
         problems.append(Problem("", f"PTX is larger than the limit of {limits.payload} bytes", limits.payload, True))
         data = data[: limits.payload]
-    return _Reader(_quiet(data), problems).module(size)
+    text = _quiet(data)
+    if b".loc" in text:
+        text = _LOCATION.sub(b" ", text)
+    return _Reader(text, problems).module(size)
 
 
 def _quiet(text: bytes) -> bytes:
@@ -282,7 +289,7 @@ class _Reader:
     def _second_look(self) -> None:
         """Bodies, once all names of the module are known."""
         names = {function.name for function in self.functions}
-        special = {directive.name for directive in self.directives if directive.name}
+        special = dict.fromkeys(directive.name for directive in self.directives if directive.name)
         pointers = any(not function.kernel for function in self.functions)
         two = _SETP_TWO.search(self.text) is not None
         count = b".red" in self.text and _BAR_COUNT.search(self.text) is not None

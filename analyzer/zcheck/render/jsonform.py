@@ -61,7 +61,8 @@ def schema() -> dict[str, Any]:
     _open(document)
     for name in ("Report", "Applications"):
         definitions[name]["properties"]["schema"] = {"const": SCHEMA}
-    return document
+    plain: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(document))
+    return plain
 
 
 def _anything(kind: type) -> dict[str, Any]:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 FIRST_ACTIONS = 3
 NAMES_SHOWN = 24
 ROWS_SHOWN = 40
+NOTES_SHOWN = 12
 EVIDENCE_SHOWN = 4
 _STYLES = {
     "blocked": "bold red",
@@ -239,9 +240,17 @@ class _Writer:
             return
         self.heading("Findings")
         labels = view.short_labels(report)
+        notes = 0
         for row in rows:
             finding = row.finding
             word = view.SEVERITY_WORDS[finding.severity]
+            notes += finding.severity == "note"
+            if notes > NOTES_SHOWN and not self.options.verbose:
+                if notes == NOTES_SHOWN + 1:
+                    self.console.print(self.styled(("\n  More notes, in full with --verbose", "dim")))
+                where = f" in {finding.module}" if finding.module else ""
+                self.hang(self.styled((word.ljust(8), "dim")), self.styled(f"{finding.id}{where}: {finding.title}"), 2)
+                continue
             self.console.print()
             self.hang(
                 self.styled((word.ljust(8), _STYLES[finding.severity])),
@@ -372,6 +381,10 @@ class _Writer:
                 words += [graphview.KIND_WORDS[kind] for kind in line.edge.kinds]
                 if line.edge.functions:
                     words.append(view.plural(len(line.edge.functions), "function"))
+                if self.options.verbose and line.edge.resolved_by:
+                    words.append(f"found by {line.edge.resolved_by}")
+                if self.options.verbose:
+                    words += line.edge.places
             if line.again:
                 words.append("shown above")
             style = {"missing": "red", "absent": "red", "passed-through": "yellow", "replaced": "green"}.get(role, "")
