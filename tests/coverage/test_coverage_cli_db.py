@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import sqlite3
 from pathlib import Path
@@ -16,7 +17,7 @@ from zcheck.errors import UsageError
 @pytest.fixture(autouse=True)
 def cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path_factory.getbasetemp() / "db-cache"
-    monkeypatch.setattr("zcheck.coverage.locate.cache_folder", lambda: folder)
+    monkeypatch.setattr(importlib.import_module("zcheck.coverage.locate"), "cache_folder", lambda: folder)
 
 
 def run(*arguments: str) -> Result:

@@ -118,11 +118,16 @@ def test_locate_prefers_the_package(tmp_path: Path) -> None:
 
 
 def test_compiler_needs_the_standard_library_only(tables: Path, tmp_path: Path) -> None:
-    """The build of the wheel runs it where nothing is installed: -I -S hides every installed package."""
-    package = Path(__file__).resolve().parents[2] / "analyzer"
+    """The build of the wheel runs it where nothing is installed: -I -S hides every installed package.
+
+    As in the build hook, the package's own imports are not run.
+    """
+    package = Path(__file__).resolve().parents[2] / "analyzer" / "zcheck"
     script = (
-        f"import sys; sys.path.insert(0, {str(package)!r}); from pathlib import Path\n"
-        f"from zcheck.coverage.compile import compile_file\n"
+        "import sys, types\nfrom pathlib import Path\n"
+        f"for name, folder in (('zcheck', {str(package)!r}), ('zcheck.coverage', {str(package / 'coverage')!r})):\n"
+        "    sys.modules[name] = types.ModuleType(name); sys.modules[name].__path__ = [folder]\n"
+        "from zcheck.coverage.compile import compile_file\n"
         f"compile_file(Path({str(tables)!r}), Path({str(tmp_path / 'out.sqlite')!r}))\n"
     )
     done = subprocess.run([sys.executable, "-I", "-S", "-c", script], capture_output=True, text=True, check=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import importlib
 import os
 import shutil
 import subprocess
@@ -250,8 +251,7 @@ def test_hipify_import_notes_the_commit(repository: Path, tables: Path, tmp_path
 
 
 def test_import_of_a_wheel_asks_for_tables(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    from zcheck.coverage import locate
-
+    locate = importlib.import_module("zcheck.coverage.locate")
     monkeypatch.setattr(locate, "locate", lambda what: locate.Location(tmp_path / "coverage.sqlite", True))
     done = CliRunner().invoke(app, ["import", "zluda", str(tmp_path)])
     assert isinstance(done.exception, UsageError)

@@ -84,6 +84,7 @@ PLAIN: tuple[Table, ...] = (
     Table("names/own_paths.csv", "own_path_dll"),
     Table("names/stacks.csv", "named_stack", (("name",),)),
     Table("windows_dlls.csv", "windows_dll"),
+    Table("windows_dlls_sources.csv", "windows_dll_source"),
     Table("names/operators.csv", "operator", (("name",),)),
     Table("reports/runs.csv", "run"),
     Table("reports/measurements.csv", "measurement"),
