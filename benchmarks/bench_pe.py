@@ -125,7 +125,9 @@ def main() -> int:
         print(f"time over a file of {small.stat().st_size // 1024} KiB with the same tables: {ours / ours_small:.2f}")
         make_program(Path(scratch) / "app")
         whole = seconds(lambda: fifty_modules(Path(scratch) / "app"))
-        print(f"discover, parse, resolve 50 modules: {whole / theirs:.1f} times pefile's one file; {whole * 1e3:.0f} ms")
+        print(
+            f"discover, parse, resolve 50 modules: {whole / theirs:.1f} times pefile's one file; {whole * 1e3:.0f} ms"
+        )
     return int(memory > MEMORY_MB or ours > TIMES * theirs)
 
 

@@ -116,6 +116,14 @@ def test_python_itself_and_a_script_of_an_environment(tmp_path: Path) -> None:
     assert discover(tmp_path / "Scripts" / "tool.exe").entries == ("Scripts/tool.exe",)
 
 
+def test_launchers_of_an_environment_are_no_programs_of_their_own(tmp_path: Path) -> None:
+    site(tmp_path)
+    make(tmp_path, ["python.exe", "pythonw.exe", "Scripts/pip.exe", "Lib/venv/scripts/nt/python.exe", "tools/my.exe"])
+    assert discover(tmp_path).entries == ("python.exe", "tools/my.exe")
+    make(tmp_path / "venv", ["Scripts/python.exe", "Scripts/pythonw.exe", "Scripts/pip.exe", "Lib/site-packages/m.pyd"])
+    assert discover(tmp_path / "venv").entries == ("Scripts/python.exe",)
+
+
 def test_a_program_in_a_folder_of_many_programs_does_not_bring_them_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

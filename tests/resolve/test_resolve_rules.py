@@ -20,6 +20,7 @@ from zcheck.resolve import (
     closure,
     cycles,
     networkx_graph,
+    python_imports,
     read_windows_dlls,
     resolve,
     top_modules,
@@ -209,6 +210,19 @@ def test_the_right_variant_of_several_is_chosen_when_a_folder_is_added_at_run_ti
     assert edge(graph_of(facts), "native.dll").target == "x86/native.dll"
 
 
+def test_the_folder_of_another_program_is_not_this_ones() -> None:
+    paths = ["a.exe", "one/b.exe", "one/cudart64_12.dll", "one/late.dll", "own/cublas64_12.dll"]
+    bundle = Bundle(
+        root="r", entries=("a.exe", "one/b.exe"), files=tuple(BundleFile(path=path, kind="pe") for path in paths)
+    )
+    facts = {"a.exe": pe((), ["late.dll"]), "one/b.exe": pe((), ["cublas64_12.dll"])}
+    graph = resolve(bundle, "a.exe", facts, ROWS)
+    assert node(graph, "late.dll").origin == "missing"
+    assert {n.id for n in graph.nodes if n.load == "unreached"} == {"own/cublas64_12.dll"}
+    graph = resolve(bundle, "one/b.exe", facts, ROWS)  # what lies around a program in a folder below may be its own
+    assert edge(graph, "cublas64_12.dll").target == "own/cublas64_12.dll"
+
+
 def test_side_by_side_assemblies() -> None:
     app = pe(["msvcr90.dll", "priv.dll"], manifest_assemblies=("Microsoft.VC90.CRT", "My.Parts"))
     graph = graph_of({"app.exe": app, "My.Parts/priv.dll": pe()})
@@ -279,6 +293,20 @@ def test_dynamic_edges_bring_in_files_and_count_as_later() -> None:
     assert (found.kind, found.place, found.functions) == ("dynamic", ".rdata+0x20", ("cublasCreate_v2",))
     assert node(graph, "lib/cublas64_12.dll").load == "later"
     assert rule(graph, "cublasLt64_12.dll") == ("module-directory", "lib/cublaslt64_12.dll")
+
+
+@pytest.mark.parametrize("entry", ["python.exe", "Scripts/python.exe"])
+def test_an_interpreter_may_load_the_modules_of_its_environment(entry: str) -> None:
+    module = "Lib/site-packages/torch/_C.cp311-win_amd64.pyd"
+    facts = {entry: pe(), module: pe(["c10.dll"]), "Lib/site-packages/torch/lib/c10.dll": pe(["nvcuda.dll"])}
+    files = tuple(BundleFile(path=path, kind="pe") for path in facts)
+    calls = python_imports(Bundle(root="r", entries=(entry,), files=files), entry)
+    graph = graph_of(facts, entry, ["Lib/site-packages/torch/lib"], extra_edges=calls)
+    (load,) = [e for e in graph.edges if e.source == entry]
+    assert (load.kind, load.target, load.confidence) == ("dynamic", module, "low")
+    assert [e.target for e in chain(graph, "nvcuda.dll")][-1] == "nvcuda.dll"
+    assert node(graph, "nvcuda.dll").load == "later"
+    assert python_imports(Bundle(root="r", entries=("app.exe",), files=files), "app.exe") == ()
 
 
 def test_names_without_suffix_with_folder_and_with_a_last_dot() -> None:

@@ -47,8 +47,8 @@ def table_files(folder: Path) -> list[Path]:
 
 
 def tables_hash(folder: Path) -> str:
-    """Hash (hex) of all tables' names and bytes and of the compiled form's number: the key of the compiled file."""
-    digest = hashlib.sha256(f"zcheck coverage {SCHEMA}\n".encode())
+    """Hash (hex) of all tables' names and bytes and of the compiled form: the key of the compiled file."""
+    digest = hashlib.sha256(f"zcheck coverage {SCHEMA} {PLAIN!r} {SPREAD!r}\n".encode())
     for path in table_files(folder):
         data = path.read_bytes()
         digest.update(f"{path.relative_to(folder).as_posix()} {len(data)}\n".encode())
@@ -139,6 +139,8 @@ def _function_states(folder: Path) -> Iterator[tuple[object, ...]]:
         if state not in STATES:
             raise DataError(f"{folder / READINGS}: {name} has the unknown state {state!r}")
         for tag in releases.split(";"):
+            if tag not in line.order:
+                raise DataError(f"{folder / READINGS}: {name} names the unknown release {tag!r}")
             readings[library, name, line.order[tag]] = state, limit, source
     columns, rows = read_table(folder / FUNCTIONS)
     if columns != ["library", "name", "state", "since", "until"]:
