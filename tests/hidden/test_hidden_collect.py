@@ -5,10 +5,11 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from zcheck.collect.hidden import archive_items, edges, items
+from zcheck.collect.hidden import archive_items, child_programs, edges, items
 from zcheck.model.evidence import Use, line, parse_line
 from zcheck.model.hidden import (
     ArchiveFacts,
+    ChildProgram,
     DynamicDll,
     DynamicFunction,
     HiddenFacts,
@@ -70,6 +71,26 @@ def test_functions_without_their_dll_fall_to_the_driver_s_default_name() -> None
     facts = HiddenFacts("a.dll", functions=(DynamicFunction("cuInit", "nvcuda", "string", "high", AT),))
     (use,) = items("a.dll", "module", facts)
     assert isinstance(use, Use) and (use.dll, use.function) == ("nvcuda.dll", "cuInit")
+
+
+def test_functions_of_the_hybrid_runtime_stand_with_the_runtime() -> None:
+    facts = HiddenFacts(
+        "a.dll",
+        dlls=(DynamicDll("nvcudart_hybrid64.dll", "cudart_hybrid", "runtime", "high", AT),),
+        functions=(DynamicFunction("cudaMallocManaged", "cudart", "loader", "high", AT),),
+        runtimes=(LinkedRuntime("cudart-hybrid", "13", "13", 2, 3, "high"),),
+        loader=LoaderFacts(delay_hooks=("__delayLoadHelper2", "__pfnDliNotifyHook2")),
+    )
+    lines = [line(item) for item in items("a.dll", "module", facts)]
+    assert lines[1].startswith("module a.dll looks-up cudart64_13.dll!cudaMallocManaged; found bundle;")
+    assert lines[2:] == ["string a.dll __pfnDliNotifyHook2"]
+    unseen = msgspec.structs.replace(facts, functions=())
+    assert "its table of functions was not found" in line(items("a.dll", "module", unseen)[-1])
+
+
+def test_children_that_are_in_the_bundle() -> None:
+    facts = HiddenFacts("a.exe", children=(ChildProgram("bin\\Worker.exe", AT), ChildProgram("cmd.exe", AT)))
+    assert child_programs(facts, ["a.exe", "tools/worker.exe"]) == ("tools/worker.exe",)
 
 
 def test_the_runtime_itself_hides_nothing() -> None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from zcheck.model.base import Confidence, Record
-from zcheck.model.evidence import Item, Limitation, Role, Use
+from zcheck.model.evidence import Item, Limitation, Mention, Role, Use
 from zcheck.model.graph import LoadTime
 from zcheck.model.hidden import ArchiveFacts, DynamicDll, HiddenFacts, LinkedRuntime
+
+HYBRID_RUNTIME = "cudart64_13.dll"
+"""The runtime that a program linked to CUDA 13's ``cudart.lib`` uses, by the name that the tables know it by: its code
+is NVIDIA's, fetched from the driver's (or ZLUDA's copy of) ``nvcudart_hybrid64.dll``."""
 
 
 class HiddenEdge(Record, frozen=True):
@@ -52,6 +56,22 @@ def items(module: str, role: Role, facts: HiddenFacts, load: LoadTime = "start")
     named = _first_dlls(facts)
     for function in facts.functions:
         because = ""
+        if function.library == "cudart" and function.how == "loader":
+            found.append(
+                Use(
+                    role,
+                    module,
+                    "dynamic",
+                    HYBRID_RUNTIME,
+                    function.name,
+                    load=load,
+                    found="bundle",
+                    confidence=function.confidence,
+                    place=str(function.place),
+                    because="slot of the hybrid runtime's loader is read",
+                )
+            )
+            continue
         if function.how == "loader":
             because = "slot of the linked-in loader is read"
         elif function.how == "p-invoke":
@@ -84,11 +104,20 @@ def items(module: str, role: Role, facts: HiddenFacts, load: LoadTime = "start")
                 because=mention.why,
             )
         )
+    for hook in facts.loader.delay_hooks:
+        if "Hook" in hook:  # it may load a delay-loaded DLL from elsewhere, or under another name
+            found.append(Mention(module, hook))
     found.extend(_runtime_limits(module, facts))
     for problem in facts.problems:
         if problem.partial:
             found.append(Limitation("partly-read", module, problem.reason))
     return tuple(found)
+
+
+def child_programs(facts: HiddenFacts, programs: Iterable[str]) -> tuple[str, ...]:
+    """Those of the bundle's programs (names or paths) that the module names as a whole string: it may start them."""
+    named = {child.name.replace("\\", "/").rpartition("/")[2].lower() for child in facts.children}
+    return tuple(path for path in programs if path.replace("\\", "/").rpartition("/")[2].lower() in named)
 
 
 def archive_items(module: str, archive: ArchiveFacts) -> tuple[Item, ...]:
@@ -106,7 +135,6 @@ _DEFAULT = {
     "nvcuvid": "nvcuvid.dll",
     "nvapi": "nvapi64.dll",
     "optix": "nvoptix.dll",
-    "cudart": "nvcudart_hybrid64.dll",
 }
 
 
