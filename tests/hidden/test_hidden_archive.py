@@ -417,3 +417,15 @@ def test_programs_inside_are_read_in_memory() -> None:
         ("cublas64_12.dll", "cublasGemmEx")
     ]
     assert list(found) == ["lib/ops.dll"] and problems[0].path == "data.bin"
+
+
+def test_an_empty_name_and_a_file_that_is_cut_short() -> None:
+    """Both came out of fuzzing: zipfile fails on an empty member name, headers promise an overlay that is gone."""
+    data = bytearray(zipped({"a": b"x", "b.dll": DLL}))
+    place = data.find(b"PK\x01\x02")
+    data[place + 28 : place + 30] = b"\0\0"
+    contents(bytes(data))
+    payload = nuitka({"a.dll": DLL}, True, False)[:-40]
+    facts = PeFacts("a.exe", 10**6, "x64", overlay_offset=512, overlay_size=10**6 - 512)
+    _, problems = contents(payload, facts=facts)
+    assert problems and problems[0].partial
