@@ -5,10 +5,12 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from zcheck.collect.hidden import archive_items, child_programs, edges, items
+from zcheck.collect.hidden import archive_items, child_programs, edges, items, member_items
 from zcheck.model.evidence import Use, line, parse_line
+from zcheck.model.facts import ImportedDll, PeFacts, Symbol
 from zcheck.model.hidden import (
     ArchiveFacts,
+    ArchiveMember,
     ChildProgram,
     DynamicDll,
     DynamicFunction,
@@ -106,6 +108,40 @@ def test_an_archive_s_limitation_names_the_way_on() -> None:
         'limitation self-extractor a.exe; note "this is an NSIS installer; unpack it"'
     ]
     assert archive_items("a.exe", ArchiveFacts("a.exe", "zip", "x", readable=True)) == ()
+
+
+def test_a_program_that_was_not_looked_into_is_a_limitation() -> None:
+    members = (ArchiveMember("ops.dll", 9, "pe"), ArchiveMember("main", 9, "script"))
+    frozen = ArchiveFacts("a.exe", "pyinstaller-one-file", "x", "PyInstaller", members=members, readable=True)
+    assert [line(item) for item in archive_items("a.exe", frozen)] == [
+        'limitation one-file-archive a.exe; note "PyInstaller keeps 2 files, 1 of them programs or DLLs inside, '
+        'which were not looked into; unpack it and run zcheck on the folder"'
+    ]
+    assert archive_items("a.exe", frozen, looked_into=True) == ()
+    scripts = ArchiveFacts("a.exe", "pyinstaller-one-dir", "x", "PyInstaller", members=members[1:], readable=True)
+    assert archive_items("a.exe", scripts) == ()
+
+
+def test_members_of_a_program_give_their_imports_and_names() -> None:
+    facts = PeFacts(
+        "ops.dll",
+        9,
+        "x64",
+        imports=(
+            ImportedDll("cufft64_11.dll", (Symbol("cufftExecC2C"),)),
+            ImportedDll("nvrtc64_120_0.dll", (Symbol("nvrtcGetPTX"),), delay=True),
+            ImportedDll("KERNEL32.dll", (Symbol("Sleep"),)),
+        ),
+    )
+    known = {"cufft64_11.dll": "cufft", "nvrtc64_120_0.dll": "nvrtc"}
+    found = member_items("a.exe", "lib/ops.dll", facts, FACTS, "module", known.get, {"cufft64_11.dll"})
+    lines = [line(item) for item in found]
+    assert lines[:3] == [
+        'file ops.dll; load later; path "a.exe!lib/ops.dll"',
+        'module ops.dll imports cufft64_11.dll!cufftExecC2C; load later; found bundle; place "a.exe!lib/ops.dll"',
+        'module ops.dll delay-imports nvrtc64_120_0.dll!nvrtcGetPTX; load later; place "a.exe!lib/ops.dll"',
+    ]
+    assert "module ops.dll looks-up cublas64_*.dll!cublasGemmEx; load later; place .rdata+0x1f20" in lines
 
 
 def test_facts_survive_json() -> None:
