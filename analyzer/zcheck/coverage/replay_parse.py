@@ -9,7 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from zcheck.coverage.ptx_match import Matcher
-from zcheck.coverage.ptx_rejects import later_statement, later_trait, refused
+from zcheck.coverage.ptx_rejects import later_statements, later_trait, refused
 from zcheck.model.base import Record
 from zcheck.model.device_code import PtxDirective, PtxFunction, PtxModule, ReleasePtx
 
@@ -176,6 +176,7 @@ def _translation(
     """Why the passes behind the parser fail on the functions that were kept, and notes on what is left open."""
     registers = set(release.registers)
     external: dict[str, None] = {}
+    refused_later = {kernel: later_statements(ptx.statements, release.later, kernel) for kernel in (False, True)}
     for function in kept:
         for register in function.registers:
             if register not in registers:
@@ -191,8 +192,9 @@ def _translation(
         for reject in release.later:
             if later_trait(reject.what, function):
                 return reject.what, (f"first in {function.name}",)
-            for number in function.statements:
-                if later_statement(reject.what, function, ptx.statements[number]):
-                    return f"{ptx.statements[number]} ({reject.what})", (f"first in {function.name}",)
+        bad = refused_later[function.kernel]
+        for number in function.statements if bad else ():
+            if number in bad:
+                return f"{ptx.statements[number]} ({bad[number]})", (f"first in {function.name}",)
     notes = tuple(f"calls {name}, which this PTX declares and does not define" for name in list(external)[:8])
     return None, notes
