@@ -9,9 +9,9 @@ import re
 import subprocess
 from pathlib import Path
 
-import corpus
 import pytest
 
+import corpus
 from zcheck.coverage.locate import open_database
 from zcheck.coverage.replay import replay
 from zcheck.coverage.replay_facts import release_ptx, tables_from

@@ -80,16 +80,13 @@ LATER = frozenset(_BY_STATEMENT) | frozenset(_BY_TRAIT)
 """what later passes refuse, as the coverage tables call it"""
 
 
-def later_statements(statements: tuple[str, ...], rejects: tuple[LaterReject, ...], kernel: bool) -> dict[int, str]:
-    """Indices of the statements that a later pass refuses, in a kernel or in another function, with the reason."""
-    found = {}
-    for number, statement in enumerate(statements):
-        for reject in rejects:
-            check = _BY_STATEMENT.get(reject.what)
-            if check is not None and check(kernel, statement):
-                found[number] = reject.what
-                break
-    return found
+def later_statement(statement: str, rejects: tuple[LaterReject, ...], kernel: bool) -> str | None:
+    """Why a later pass refuses the statement, in a kernel or in another function; None when none does."""
+    for reject in rejects:
+        check = _BY_STATEMENT.get(reject.what)
+        if check is not None and check(kernel, statement):
+            return reject.what
+    return None
 
 
 def later_trait(what: str, function: PtxFunction) -> bool:

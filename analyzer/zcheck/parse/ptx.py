@@ -303,8 +303,8 @@ class _Reader:
         names = {function.name for function in self.functions}
         special = dict.fromkeys(directive.name for directive in self.directives if directive.name)
         pointers = any(not function.kernel for function in self.functions)
-        two = _SETP_TWO.search(self.text) is not None
-        count = b".red" in self.text and _BAR_COUNT.search(self.text) is not None
+        two = b"|" in self.text
+        count = b"bar.red" in self.text or b"bar.cta.red" in self.text
         shared = b".shared\t." in self.text or b".shared ." in self.text
         for index, body in self.bodies:
             function = self.functions[index]
@@ -317,7 +317,7 @@ class _Reader:
                 traits.append("indirect-call")
             if pointers and not names.isdisjoint(x.decode("utf-8", "replace") for x in _ADDRESS.findall(body)):
                 traits.append("function-pointer")
-            if two and _SETP_TWO.search(body):
+            if two and b"|" in body and _SETP_TWO.search(body):
                 traits.append("setp-two-destinations")
             if count and _BAR_COUNT.search(body):
                 traits.append("bar-red-thread-count")
