@@ -78,7 +78,7 @@ class _Replayer:
         release = self.release
         sass, names = _expected(image)
         if release.selection == "no-fatbin" and not _is_loose_ptx(image):
-            reason = f"{release.release} does not read fatbins"
+            reason = f"{release.release} takes PTX texts only, no fatbins"
             return _all(image, names, "lost", reason, load_fails=reason)
         candidates, notes = self._candidates(image)
         chosen = self._choose(candidates)
@@ -147,6 +147,8 @@ class _Replayer:
         if not any(entry.kind in ("ptx", "sass", "ltoir") for c in _containers(image) for entry in c.entries):
             return ContainerReplay(image.container)
         kinds = "no usable PTX" if notes else "no PTX"
+        if not names and any(entry.kind == "ltoir" for c in _containers(image) for entry in c.entries):
+            notes.append("only LTO-IR, whose kernels are not listed and which no release loads")
         if release.no_ptx == "load-fails":
             reason = f"{kinds}: the load fails"
             return _all(image, names, "lost", reason, load_fails=reason, notes=notes)

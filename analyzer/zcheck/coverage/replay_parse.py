@@ -61,6 +61,8 @@ class Judge:
         return kept[statement]
 
     def _problem(self, statement: str) -> str | None:
+        if statement.startswith("."):
+            return None if statement in self.release.directives else f"unknown statement {statement}"
         form = self._matcher.match(statement)
         if form is None:
             kind = "form of a known instruction" if self._matcher.opcode_known(statement) else "instruction"

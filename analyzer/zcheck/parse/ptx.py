@@ -63,7 +63,9 @@ _NAME = re.compile(rb"[A-Za-z_$%][\w$]*")
 # Every byte that some token of ZLUDA's lexer may hold (ptx_parser/src/lib.rs, ``enum Token``), quotes being gone.
 _LEXABLE = bytes(c for c in range(128) if chr(c).isalnum() or chr(c) in " \t\r\n\f\v_.,:;@|!()[]{}<>-+=%$")
 _LONE = re.compile(rb"_(?![\w$])")
-_LINKING = {b".visible", b".extern", b".weak", b".common"}
+_PLAIN_WORDS = {b".visible", b".extern", b".weak", b".global", b".const", b".shared"}
+# Directives that stand as statements in a body, beside declarations of variables.
+_INNER = re.compile(rb"\.(?:callprototype|calltargets|branchtargets)\b")
 
 
 def read_ptx(data: bytes, limits: Limits = DEFAULT_LIMITS) -> PtxModule:
@@ -287,12 +289,11 @@ class _Reader:
         if b".surfref" in words:
             self.surfaces.append(name)
         plain = not equals or (re.search(rb"[(+*/]", value) is None and b"][" not in declaration.replace(b" ", b""))
-        kept = not plain or b".texref" in words or b".surfref" in words or b".samplerref" in words
         # Types say nothing that a release refuses; without them and the names most variables come to the same few.
         words = [word for word in words if not re.fullmatch(rb"\.(?:[busf]|bf)\d+(?:x2)?|\.align", word)]
         directive = PtxDirective(
             tuple(word.decode() for word in words),
-            name if kept or not words or words[0] not in (b".global", b".const", b".shared", *_LINKING) else "",
+            "" if plain and words and _PLAIN_WORDS.issuperset(words) else name,
             "none" if not equals else "plain" if plain else "expression",
         )
         if len(self.directives) < MAX_DISTINCT:
@@ -306,10 +307,16 @@ class _Reader:
         two = b"|" in self.text
         count = b"bar.red" in self.text or b"bar.cta.red" in self.text
         shared = b".shared\t." in self.text or b".shared ." in self.text
+        inner = _INNER.search(self.text) is not None
         for index, body in self.bodies:
             function = self.functions[index]
             traits = list(function.traits)
             numbers = self._numbers(body)
+            if inner:
+                numbers += tuple(
+                    self.statements.setdefault(word, len(self.statements))
+                    for word in dict.fromkeys(_INNER.findall(body))
+                )
             calls: dict[str, None] = {}
             if not self.calling.isdisjoint(numbers):
                 calls = dict.fromkeys(target.decode("utf-8", "replace") for target in _CALL.findall(body))
