@@ -83,7 +83,7 @@ class CudaTables(Asker):
         return bool(self.query("SELECT 1 FROM runtime_measured WHERE runtime_function = ? LIMIT 1", (function,)))
 
     def library_to_driver(self, library: str, function: str) -> tuple[DriverCall, ...]:
-        """Driver functions that a library function was seen to call, less the calls of libraries that ZLUDA replaces."""
+        """Driver functions that a library function was seen to call; libraries that ZLUDA replaces left out."""
         rows = self.query(
             "SELECT function, driver_function, phase, '', caller_library, version FROM library_to_driver"
             " WHERE library = ? AND function = ? AND caller_under_zluda <> 'replaced' AND driver_function <> ''"

@@ -6,7 +6,6 @@ the mixins of ``hip``, ``cuda``, ``zluda`` and ``names``.
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from functools import cached_property
@@ -16,11 +15,16 @@ from typing import Any
 from zcheck.coverage.cuda import CudaTables
 from zcheck.coverage.hip import HipTables
 from zcheck.coverage.locate import open_database
+from zcheck.coverage.replay_facts import PtxTables, tables_from
+from zcheck.coverage.tables import PLAIN
 from zcheck.coverage.zluda import ZludaTables
+from zcheck.model.base import Confidence
 from zcheck.model.coverage import Release, StateRange
-from zcheck.model.stack import FunctionAnswer
+from zcheck.model.stack import FunctionAnswer, State
 
 _CUDNN = ("cudnn9", "cudnn8")
+_FORKS = 1000
+"""orders of forks' releases begin here"""
 
 
 class Database(ZludaTables, HipTables, CudaTables):
@@ -30,6 +34,10 @@ class Database(ZludaTables, HipTables, CudaTables):
     def open(cls, tables: Path | None = None, cache: Path | None = None) -> Database:
         """The database of this installation, or of the tables in a folder; raises DataError when it cannot be had."""
         return cls(open_database(tables, cache))
+
+    def ptx_tables(self) -> PtxTables:
+        """The tables that a replay needs."""
+        return tables_from(self._connection)
 
     def close(self) -> None:
         """Close the connection; the object answers nothing afterwards."""
@@ -44,6 +52,31 @@ class Database(ZludaTables, HipTables, CudaTables):
     def date(self) -> str:
         """The day up to which facts were gathered, YYYY-MM-DD: the ``database`` of reports."""
         return self.meta["date"]
+
+    def source(self, key: str) -> str:
+        """Repository and commit of a source id (``hipify``, ``therock`` …); raises KeyError for an unknown one."""
+        rows = self.query('SELECT repository, "commit", what FROM source WHERE id = ?', (key,))
+        if not rows:
+            raise KeyError(key)
+        return f"{rows[0][0]}@{rows[0][1]}: {rows[0][2]}"
+
+    @cached_property
+    def _columns(self) -> dict[str, list[str]]:
+        return {table.name: [row[1] for row in self.query(f"PRAGMA table_info({table.name})")] for table in PLAIN}
+
+    def rows(self, table: str, **where: str) -> list[dict[str, str]]:
+        """Rows of a table as the text tables have them (names: ``tables.PLAIN``), where columns equal these values.
+
+        For facts that no other method speaks of: ``rows("cuda_device_code", dll="cufft64_11.dll")``. Raises KeyError
+        for an unknown table or column.
+        """
+        columns = self._columns[table]
+        for column in where:
+            if column not in columns:
+                raise KeyError(f"{table}.{column}")
+        condition = " AND ".join(f'"{column}" = ?' for column in where) or "1"
+        found = self.query(f'SELECT * FROM "{table}" WHERE {condition} ORDER BY rowid', list(where.values()))
+        return [dict(zip(columns, row, strict=True)) for row in found]
 
     def document(self, name: str) -> str | None:
         """Text of a YAML document of ``coverage_db/`` (``frameworks.yaml``), None when there is none."""
@@ -83,52 +116,62 @@ class Database(ZludaTables, HipTables, CudaTables):
         ``not-exported``: this release ships the library without that function; ``library-missing``: it ships no such
         CUDA library; ``unknown``: the release or the library was not read.
         """
-        wanted: dict[str, set[str]] = defaultdict(set)
-        for library, name in names:
-            wanted[self.table_library(release, library)].add(name)
-        found: dict[tuple[str, str], tuple[Any, ...]] = {}
-        if release.read:
-            for library, batch in wanted.items():
-                rows = self.query(
-                    "SELECT f.name, f.state, f.run_since, f.run_until, f.limit_text, f.source, f.refined"
-                    " FROM json_each(?) AS asked CROSS JOIN function_state AS f"
-                    " ON f.library = ? AND f.name = asked.value AND f.since <= ? AND f.until >= ?",
-                    (json.dumps(sorted(batch)), library, release.order, release.order),
-                )
-                found.update(((library, row[0]), row[1:]) for row in rows)
-        families = self.families(name for _, name in names)
+        stands_in = {library: self.table_library(release, library) for library in {asked[0] for asked in names}}
+        rows = self._release_rows(release)
+        absent = {library: self._absent(release, library) for library in stands_in}
+        main = self.nearest_main(release) or release
+        read_at, declared_at = self.tree(main), self.tree(release)
+        family_names, newest, tags = self.family_names, self.newest_order, self.tags
         answers: list[FunctionAnswer] = []
         for library, name in names:
-            row = found.get((self.table_library(release, library), name))
-            belongs = tuple(dict.fromkeys(item.family for item in families.get(name, ())))
-            answers.append(self._answer(release, library, name, row, belongs))
+            row = rows.get((stands_in[library], name))
+            if row is None:
+                state, source, confidence = absent[library]
+                answers.append(
+                    FunctionAnswer(
+                        library, name, state, source=source, confidence=confidence, families=family_names(name)
+                    )
+                )
+                continue
+            state, since, until, limit, path, refined = row
+            exact = release.is_main or not (refined or state == "implemented")
+            answers.append(
+                FunctionAnswer(
+                    library,
+                    name,
+                    state,
+                    tags[since],
+                    None if until == newest or until >= _FORKS else tags[until],
+                    limit or None,
+                    f"{read_at}:{path}" if path else f"{declared_at} (exports of {library})",
+                    "high" if exact else "medium",
+                    family_names(name),
+                )
+            )
         return answers
 
-    def _answer(
-        self, release: Release, library: str, name: str, row: tuple[Any, ...] | None, families: tuple[str, ...]
-    ) -> FunctionAnswer:
-        if row is not None:
-            state, since, until, limit, source, refined = row
-            exact = release.is_main or not (refined or state == "implemented")
-            return FunctionAnswer(
-                library,
-                name,
-                state,
-                since=self.tag(since),
-                until=None if until == self.newest_order or until >= 1000 else self.tag(until),
-                limit=limit or None,
-                source=self.source_of(release, source) if source else f"{self.tree(release)} (exports of {library})",
-                confidence="high" if exact else "medium",
-                families=families,
+    @cached_property
+    def _row_cache(self) -> dict[str, dict[tuple[str, str], tuple[Any, ...]]]:
+        return {}
+
+    def _release_rows(self, release: Release) -> dict[tuple[str, str], tuple[Any, ...]]:
+        # One question for the whole release (some 3,000 rows, a few milliseconds) serves every later batch.
+        if release.tag not in self._row_cache:
+            rows = self.query(
+                "SELECT library, name, state, run_since, run_until, limit_text, source, refined FROM function_state"
+                " WHERE ? BETWEEN since AND until",
+                (release.order,),
             )
+            self._row_cache[release.tag] = {row[:2]: row[2:] for row in rows}
+        return self._row_cache[release.tag]
+
+    def _absent(self, release: Release, library: str) -> tuple[State, str | None, Confidence]:
+        """State, source and confidence of a function that no row of this library has."""
         if release.read and self.table_library(release, library) in self.libraries_with_functions(release):
-            source = f"{self.tree(release)} (exports of {library})"
-            return FunctionAnswer(library, name, "not-exported", source=source, families=families)
-        shipped = release.read and library in self.shipped_libraries(release)
-        if release.read and not shipped and library in self.known_libraries:
-            source = f"{self.tree(release)} (libraries of the Windows build)"
-            return FunctionAnswer(library, name, "library-missing", source=source, families=families)
-        return FunctionAnswer(library, name, "unknown", confidence="low", families=families)
+            return "not-exported", f"{self.tree(release)} (exports of {library})", "high"
+        if release.read and library in self.known_libraries and library not in self.shipped_libraries(release):
+            return "library-missing", f"{self.tree(release)} (libraries of the Windows build)", "high"
+        return "unknown", None, "low"
 
     def history(self, name: str, library: str | None = None) -> list[StateRange]:
         """All stretches of one exported name over all releases, upstream's first, by library."""
@@ -141,7 +184,7 @@ class Database(ZludaTables, HipTables, CudaTables):
         for found, state, since, until, limit, source in rows:
             where = self.release_by_order(since)
             reading = self.source_of(where, source) if source else f"{self.tree(where)} (exports of {found})"
-            last = None if until == self.newest_order or until >= 1000 else self.tag(until)
+            last = None if until == self.newest_order or until >= _FORKS else self.tag(until)
             ranges.append(StateRange(found, name, state, self.tag(since), last, limit, reading))
         return ranges
 

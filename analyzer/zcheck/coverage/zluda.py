@@ -31,9 +31,21 @@ class ZludaTables(NameTables):
         return {item.order: item for item in self._releases.values() if item.read}
 
     @cached_property
+    def tags(self) -> dict[int, str]:
+        """Tag of each number."""
+        return {order: item.tag for order, item in self._by_order.items()}
+
+    @cached_property
     def newest_order(self) -> int:
         """Number of the newest upstream release."""
         return max(number for number in self._by_order if number < 1000)
+
+    @cached_property
+    def first_read_after_gap(self) -> str:
+        """Tag before which releases were not read: what holds since it may be older."""
+        unread = {item.tag.rsplit(".", 1)[0] for item in self._releases.values() if not item.read}
+        later = [item for item in self._by_order.values() if item.tag.rsplit(".", 1)[0] in unread]
+        return min(later, key=lambda item: item.order).tag if later else ""
 
     def releases(self) -> list[Release]:
         """All releases: upstream oldest first, forks, then those that were not read."""
@@ -60,7 +72,8 @@ class ZludaTables(NameTables):
             return msgspec.structs.replace(self._releases[tag], asked="" if tag == name else name)
         import difflib
 
-        near = difflib.get_close_matches(name, [*self._releases, *self.release_aliases()], 3, 0.6)
+        names = {known.lower(): known for known in (*self._releases, *self.release_aliases())}
+        near = [names[found] for found in difflib.get_close_matches(name.lower(), names, 3, 0.6)]
         hint = f"; near it are {', '.join(near)}" if near else ""
         raise UsageError(f"no ZLUDA release is called {name!r}{hint} (zcheck db releases lists them all)")
 
@@ -116,8 +129,15 @@ class ZludaTables(NameTables):
 
     def capabilities(self, release: Release) -> dict[str, Capability]:
         """Capability columns of a release; what was read at its nearest main release only is of medium confidence."""
-        if not release.read:
-            return {}
+        if release.tag not in self._capability_cache:
+            self._capability_cache[release.tag] = self._capabilities(release) if release.read else {}
+        return dict(self._capability_cache[release.tag])
+
+    @cached_property
+    def _capability_cache(self) -> dict[str, dict[str, Capability]]:
+        return {}
+
+    def _capabilities(self, release: Release) -> dict[str, Capability]:
         found: dict[str, Capability] = {}
         main = self.nearest_main(release)
         for confidence, asked in (("high", release), ("medium", main)):
@@ -175,10 +195,10 @@ class ZludaTables(NameTables):
                 dll_names=names[library],
                 injected=injected,
                 hip_dlls=self._hip_dlls(release, library, hip, functions > refusing),
-                provided_how=how if release.is_main else self._how(layout, injected),
+                provided_how=how if release.is_main or library == "cudart_hybrid" else self._how(layout, injected),
                 functions=functions,
                 refusing=refusing,
-                confidence="high" if release.is_main else "medium",
+                confidence="high" if release.is_main else "low" if library == "cudart_hybrid" else "medium",
                 source=f"{self.tree(release)}: {layout.source.partition(': ')[2]}",
             )
 
@@ -243,6 +263,22 @@ class ZludaTables(NameTables):
         tag = re.sub(r"-nightly$", "", main.tag)  # the fork's nightly has the table of its release
         found = [ProcAddress(row[0], row[1], row[2], int(row[3])) for row in rows if tag in split(row[4])]
         return tuple(sorted(found, key=lambda item: (item.flags, -item.min_cuda_version, item.symbol)))
+
+    def entry_points(self, symbol: str) -> tuple[ProcAddress, ...]:
+        """The names for which cuGetProcAddress of the newest main release gives this exported symbol."""
+        newest = self._by_order[self.newest_order].main
+        rows = self.query(
+            "SELECT name, symbol, flags, min_cuda_version, releases FROM proc_address WHERE symbol = ? ORDER BY rowid",
+            (symbol,),
+        )
+        return tuple(ProcAddress(row[0], row[1], row[2], int(row[3])) for row in rows if newest in split(row[4]))
+
+    def not_on_windows(self, name: str) -> list[tuple[str, str, tuple[str, ...]]]:
+        """(library, state, releases) of a function that is in the source but not in the Windows build."""
+        rows = self.query(
+            "SELECT library, state, releases FROM function_not_on_windows WHERE name = ? ORDER BY rowid", (name,)
+        )
+        return [(row[0], row[1], split(row[2])) for row in rows]
 
     def ptx_forms(self, release: Release) -> tuple[PtxForm, ...]:
         """Accepted PTX forms, special registers and directives: of a main release as read, else from the history."""
