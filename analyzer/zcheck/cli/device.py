@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -12,7 +12,7 @@ from zcheck.coverage.replay_facts import PtxTables, release_ptx
 from zcheck.errors import InputError, UsageError
 from zcheck.model.base import Skipped
 from zcheck.model.device_code import DeviceCodeFacts, ReleasePtx, Replay
-from zcheck.model.evidence import DeviceCode, FileFact
+from zcheck.model.evidence import DeviceCode
 from zcheck.model.report import DeviceCodeReport
 
 
@@ -22,8 +22,6 @@ class DeviceFound:
 
     items: tuple[DeviceCode, ...]
     reports: tuple[DeviceCodeReport, ...]
-    regions: tuple[tuple[int, int], ...]
-    """(offset, size) of the bytes that are device code, which a scan for strings may skip"""
 
 
 @lru_cache(maxsize=1)
@@ -39,11 +37,6 @@ def _release(tag: str) -> ReleasePtx | None:
         return None  # a release whose device code handling was not read
 
 
-def wanted(files: Iterable[FileFact]) -> list[FileFact]:
-    """Modules whose own kernels matter: not NVIDIA's libraries, which a release replaces or the tables describe."""
-    return [file for file in files if file.role != "vendor" and file.load != "unreached"]
-
-
 class DeviceReader:
     """Reads device code with the user's cache of PTX and cubin facts; use it as a context."""
 
@@ -54,6 +47,7 @@ class DeviceReader:
         self._releases = [found for tag in dict.fromkeys(releases) if (found := _release(tag)) is not None]
         self._gpu = gpu
         self._cache = FileCache(default_path())
+        self._facts: dict[Path, DeviceCodeFacts | None] = {}
         self.skipped: list[Skipped] = []
 
     def __enter__(self) -> DeviceReader:
@@ -63,24 +57,29 @@ class DeviceReader:
     def __exit__(self, *error: object) -> None:
         self._cache.__exit__(*error)  # type: ignore[arg-type]
 
-    def read(self, path: Path, name: str) -> DeviceFound | None:
+    def facts(self, path: Path, name: str) -> DeviceCodeFacts | None:
         """The device code of one file, None when it has none or cannot be read (noted as skipped)."""
-        from zcheck.coverage.replay import replay
-        from zcheck.coverage.replay_report import device_code_reports, evidence_items
         from zcheck.parse.fatbin import read_device_code
 
-        try:
-            code = read_device_code(path, cache=self._cache)
-        except InputError as error:
-            self.skipped.append(Skipped(path=name, reason=error.message))
-            return None
-        if not code.containers and not code.loose and not code.opaque:
+        if path not in self._facts:
+            try:
+                self._facts[path] = read_device_code(path, cache=self._cache)
+            except InputError as error:
+                self.skipped.append(Skipped(path=name, reason=error.message))
+                self._facts[path] = None
+        return self._facts[path]
+
+    def found(self, name: str, code: DeviceCodeFacts | None) -> DeviceFound | None:
+        """What a module's device code gives the report under every release; None where there is none."""
+        from zcheck.coverage.replay import replay
+        from zcheck.coverage.replay_report import device_code_reports, evidence_items
+
+        if code is None or not (code.containers or code.loose or code.opaque):
             return None
         replays = [replay(code, release) for release in self._releases]
         return DeviceFound(
             items=evidence_items(name, code, replays),
             reports=device_code_reports(name, code, replays, self._notes(code, replays)),
-            regions=tuple(code.regions),
         )
 
     def _notes(self, code: DeviceCodeFacts, replays: Sequence[Replay]) -> list[str]:

@@ -2,46 +2,27 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from zcheck import __version__
-from zcheck.cli.data import coverage, name_lookups, rule_set, windows_dlls
+from zcheck.cli.data import coverage, rule_set
+from zcheck.cli.entry import Analysis, EntryReading
+from zcheck.cli.hidden import HiddenReader
 from zcheck.cli.progress import Progress
-from zcheck.coverage import runtime_start
 from zcheck.errors import InputError
 from zcheck.model.base import Skipped
 from zcheck.model.bundle import Bundle
-from zcheck.model.evidence import Evidence, FileFact, Item, OwnPath, Use
 from zcheck.model.facts import PeFacts
-from zcheck.model.graph import Graph
-from zcheck.model.report import SCHEMA, Applications, DeviceCodeReport, Report
+from zcheck.model.report import SCHEMA, Applications, Report
 from zcheck.model.stack import Stack
 
 if TYPE_CHECKING:
-    from zcheck.cli.device import DeviceReader
+    pass
 
-_AMD_NAME = re.compile(r"rocm|hip|vulkan|opencl|directml|dml", re.I)
-_VARIANTS_READ = 16
 _LIBRARIES_READ = 400
 """libraries of a folder without a program that are read to see which only serve others"""
-
-
-@dataclass
-class Analysis:
-    """What was read about one entry, before any stack is looked at. ``facts`` is keyed by node id."""
-
-    entry: str
-    evidence: Evidence
-    graph: Graph | None = None
-    facts: dict[str, PeFacts] = field(default_factory=dict)
-    root: Path | None = None
-    skipped: tuple[Skipped, ...] = ()
-    device_code: tuple[DeviceCodeReport, ...] = ()
-    hashes: dict[str, str] = field(default_factory=dict)
 
 
 class Reader:
@@ -84,9 +65,10 @@ def analyse(target: Path, stacks: Sequence[Stack], progress: Progress) -> tuple[
     alone = len(entries) == 1
     found = []
     with DeviceReader([stack.zluda for stack in stacks], next((s.gpu for s in stacks if s.gpu), None)) as device:
+        reading = EntryReading(bundle, reader, device, HiddenReader())
         for entry in entries:
             if reader.read(entry, must=alone) is not None:
-                found.append(_analyse_entry(bundle, entry, reader, device))
+                found.append(reading.analyse(entry))
     if not found:
         raise InputError(reader.skipped[0].reason if reader.skipped else f"{target.name}: nothing to judge")
     return bundle, found
@@ -101,62 +83,10 @@ def _entries(bundle: Bundle, reader: Reader) -> Sequence[str]:
     from zcheck.resolve import top_modules
 
     read = {entry: facts for entry in bundle.entries if (facts := reader.read(entry)) is not None}
-    return top_modules(bundle, read) or bundle.entries
-
-
-def _analyse_entry(bundle: Bundle, entry: str, reader: Reader, device: DeviceReader) -> Analysis:
-    from zcheck.cli.device import wanted
-    from zcheck.collect import collect
-    from zcheck.resolve import Resolver
-
-    resolver = Resolver(bundle, entry, windows_dlls())
-    while paths := resolver.needed():
-        for path in paths:
-            resolver.add(path, reader.read(path))
-    graph = resolver.graph()
-    facts = {path: read for path, read in resolver.facts.items() if read is not None}
-    known = collect(graph, facts, name_lookups())
-    extra: list[Item] = [*_runtime_start(entry, facts), *_variants(bundle, facts, reader)]
-    reports: list[DeviceCodeReport] = []
-    for file in wanted(item for item in known.items if isinstance(item, FileFact)):
-        found = device.read(Path(bundle.root) / (file.path or file.name), file.name)
-        if found is not None:
-            extra += found.items
-            reports += found.reports
-    evidence = collect(graph, facts, name_lookups(), extra)
-    return Analysis(
-        entry=entry,
-        evidence=evidence,
-        device_code=tuple(reports),
-        graph=graph,
-        facts=facts,
-        root=Path(bundle.root),
-        skipped=(*bundle.skipped, *reader.skipped, *device.skipped),
-    )
-
-
-def _variants(bundle: Bundle, reached: Mapping[str, PeFacts], reader: Reader) -> list[OwnPath]:
-    """Own AMD paths among the bundle's files that this entry does not reach and whose names promise one."""
-    from zcheck.collect import own_path_variants
-
-    paths = [
-        file.path
-        for file in bundle.files
-        if file.kind == "pe" and file.path not in reached and _AMD_NAME.search(file.path.rpartition("/")[2])
-    ][:_VARIANTS_READ]
-    facts = {path: read for path in paths if (read := reader.read(path)) is not None}
-    return own_path_variants(facts, name_lookups())
-
-
-def _runtime_start(entry: str, facts: Mapping[str, PeFacts]) -> list[Use]:
-    """For an entry that is NVIDIA's runtime itself: the driver functions that its every start calls, as measured."""
-    name = Path(entry).name
-    if coverage().library_of(name) != "cudart":
-        return []
-    version = facts[entry].version
-    return runtime_start(
-        coverage(), name, version.file_version if version else "", version.description if version else ""
-    )
+    top = top_modules(bundle, read) or bundle.entries
+    # NVIDIA's libraries beside a program's own serve it, whether or not an import says so.
+    own = [entry for entry in top if coverage().library_of(entry.rpartition("/")[2]) is None]
+    return own or top
 
 
 def judge_analysis(

@@ -66,7 +66,7 @@ def _file(node: Node, fact: PeFacts, role: Role, name: str) -> FileFact:
     return FileFact(
         name=name,
         role=role,
-        machine=fact.machine,
+        machine="x64" if fact.any_cpu else fact.machine,
         load=node.load,
         company=version.company if version else "",
         version=(version.file_version or version.fixed_version) if version else "",
@@ -94,11 +94,13 @@ def _uses(
     names: NameLookups,
     plugin: bool,
 ) -> Iterable[Item]:
+    if edge.kind == "dynamic":
+        return  # what is loaded by name is evidence by the name itself (collect/hidden.py), found or not
     library = names.library_of(edge.dll)
     operators = names.operators_of(edge.dll)
     role = roles[source.id]
     if library is None and operators is None:
-        if target.origin not in ("missing", "mismatch") or edge.kind == "dynamic":
+        if target.origin not in ("missing", "mismatch"):
             return
         if (plugin and names.host_provided(edge.dll)) or names.own_path_of(edge.dll) is not None:
             return  # the host program or AMD's driver and SDK bring these along

@@ -13,7 +13,7 @@ import msgspec
 import yaml
 
 from zcheck.errors import DataError
-from zcheck.match.predicates import PREDICATES, Condition
+from zcheck.match.condition import PREDICATES, Condition
 from zcheck.match.rule import Example, Rule
 from zcheck.model.evidence import Evidence, FileFact, Use, parse_line
 from zcheck.model.finding import SEVERITIES

@@ -32,7 +32,11 @@ def normal(product: Report | Applications) -> Report | Applications:
 
 def whole_strings(product: T) -> T:
     """``product`` without lone surrogates."""
-    return map_strings(product, _whole)
+    try:
+        msgspec.json.encode(product)  # far quicker than looking at each string, and almost always right
+        return product
+    except UnicodeEncodeError:
+        return map_strings(product, _whole)
 
 
 def _whole(text: str) -> str:

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import io
-from typing import TYPE_CHECKING
-
 from zcheck.model.finding import Finding
 from zcheck.model.report import Applications, Report, StackReport
 from zcheck.render import graphview, view
 from zcheck.render.options import RenderOptions
-from zcheck.render.safe import ascii_text, visible
-
-if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
-    from rich.table import Table
-    from rich.text import Text
+from zcheck.render.textwriter import Writer
 
 FIRST_ACTIONS = 3
 NAMES_SHOWN = 24
 ROWS_SHOWN = 40
+WHOLE_REPORTS = 3
+"""programs of a folder whose reports are shown whole"""
 NOTES_SHOWN = 12
 EVIDENCE_SHOWN = 4
 _STYLES = {
@@ -44,8 +38,8 @@ _STATE_STYLES = {
 
 
 def render(product: Report | Applications, options: RenderOptions) -> str:
-    """The text of a product: one verdict line a stack, then the parts of ``_Writer``."""
-    writer = _Writer(options)
+    """The text of a product: one verdict line a stack, then the parts of ``_ReportWriter``."""
+    writer = _ReportWriter(options)
     if isinstance(product, Applications):
         writer.applications(product)
     else:
@@ -53,93 +47,48 @@ def render(product: Report | Applications, options: RenderOptions) -> str:
     return writer.text()
 
 
-class _Writer:
-    """Prints parts one after the other into one text; every string passes ``clean`` first."""
-
-    def __init__(self, options: RenderOptions) -> None:
-        from rich.console import Console
-
-        self.options = options
-        self.clean = ascii_text if options.ascii_only else visible
-        self._file = io.StringIO()
-        self.console: Console = Console(
-            file=self._file,
-            width=options.width,
-            force_terminal=options.color,
-            no_color=not options.color,
-            color_system="standard" if options.color else None,
-            highlight=False,
-            emoji=False,
-            markup=False,
-            legacy_windows=False,
-            _environ={},
-        )
-
-    def text(self) -> str:
-        """What was written, without blanks at line ends."""
-        lines = self._file.getvalue().splitlines()
-        return "\n".join(line.rstrip() for line in lines).strip("\n") + "\n"
-
-    # --- building blocks
-
-    def styled(self, *parts: tuple[str, str] | str) -> Text:
-        """One text of (string, style) parts, made safe."""
-        from rich.text import Text
-
-        text = Text(overflow="fold")
-        for part in parts:
-            string, style = part if isinstance(part, tuple) else (part, "")
-            text.append(self.clean(string), style=style)
-        return text
-
-    def hang(self, lead: Text, body: RenderableType, indent: int = 0) -> None:
-        """``lead`` in a column of its own width, ``body`` wrapped beside it."""
-        from rich.padding import Padding
-        from rich.table import Table
-        from rich.text import Text
-
-        if isinstance(body, Text) and indent + lead.cell_len + body.cell_len <= self.options.width:
-            self.console.print(Text(" " * indent) + lead + body)  # one line: no need for a table
-            return
-        grid = Table.grid(padding=(0, 0))
-        grid.add_column(width=lead.cell_len, no_wrap=True)
-        grid.add_column(overflow="fold")
-        grid.add_row(lead, body)
-        self.console.print(Padding(grid, (0, 0, 0, indent)))
-
-    def table(self) -> Table:
-        """An empty table with a line under its head."""
-        from rich import box
-        from rich.table import Table
-
-        return Table(box=box.ASCII if self.options.ascii_only else box.SIMPLE, pad_edge=False, show_edge=False)
-
-    def heading(self, title: str) -> None:
-        """A blank line and a heading."""
-        self.console.print()
-        self.console.print(self.styled((title, "bold")))
-
-    # --- parts
+class _ReportWriter(Writer):
+    """Writes the parts of a report in the order in which people need them."""
 
     def applications(self, product: Applications) -> None:
-        """All verdict lines first, then each application's report."""
-        for report in product.applications:
-            self.verdicts(report)
+        """The count of verdicts, a verdict line each, and the whole reports of as many as a person will read.
+
+        Programs without CUDA share one line; of many others each gets its first action and the ids of its findings.
+        """
+        told = [r for r in product.applications if any(s.verdict != "no-cuda" for s in r.stacks) or r.skipped]
+        quiet = [r for r in product.applications if r not in told]
+        whole = self.options.verbose or len(told) <= WHOLE_REPORTS
         summary = ", ".join(
             f"{count} {view.VERDICT_WORDS[verdict].lower()}" for verdict, count in view.counts(product).items()
         )
+        head = f"{view.plural(len(product.applications), 'program')} in {product.target}: {summary or 'none judged'}"
+        self.console.print(self.styled(head))
         self.console.print()
-        self.console.print(
-            self.styled(
-                f"{view.plural(len(product.applications), 'program')} in {product.target}: {summary or 'none judged'}"
-            )
-        )
-        for report in product.applications:
+        for report in told:
+            self.verdicts(report)
+            if not whole:
+                self._brief(report)
+        if quiet:
+            names = ", ".join(report.target for report in quiet)
+            self.hang(self.styled(("NO CUDA", _STYLES["no-cuda"]), "  "), self.styled(names), 0)
+        if not whole:
+            self.console.print()
+            self.console.print(self.styled("Name one of them to see its whole report, or use --verbose for all."))
+        for report in told if whole else ():
             self.console.print()
             self.console.print(self.styled(("─" * min(40, self.options.width), "dim")))
             self.report(report, closing=False)
         self.skipped([(s.path, s.reason) for s in product.skipped])
         self.closing(product.zcheck, product.database, [s for r in product.applications for s in r.stacks])
+
+    def _brief(self, report: Report) -> None:
+        """The first action and the ids of the findings, notes last."""
+        actions = [stack.actions[0] for stack in report.stacks if stack.actions]
+        if actions:
+            self.hang(self.styled("first  "), self.styled(actions[0]), 4)
+        ids = dict.fromkeys(finding.id for stack in report.stacks for finding in stack.findings)
+        if ids:
+            self.hang(self.styled("found  "), self.styled(", ".join(ids)), 4)
 
     def report(self, report: Report, closing: bool = True) -> None:
         """One application."""
@@ -435,12 +384,6 @@ class _Writer:
             if verdict in seen:
                 self.hang(self.styled((f"{view.VERDICT_WORDS[verdict]} = ", "dim")), self.styled((meaning, "dim")))
         self.console.print(self.styled((f"{view.DISCLAIMER} zcheck {version}, database {database}.", "dim")))
-
-    def names(self, names: list[str] | tuple[str, ...], limit: int) -> str:
-        """Names joined by commas, the rest as a count unless ``verbose``."""
-        if self.options.verbose or len(names) <= limit:
-            return ", ".join(names)
-        return ", ".join(names[:limit]) + f" and {len(names) - limit} more"
 
 
 def _lead(branches: tuple[bool, ...], levels: int) -> str:
