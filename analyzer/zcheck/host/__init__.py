@@ -1,1 +1,1 @@
-"""The user's PC, real or faked, to host facts."""
+"""The user's PC: adapters, driver, HIP SDK, ZLUDA folder and conflicts, from files alone; works on a faked root."""
