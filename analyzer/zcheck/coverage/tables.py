@@ -75,6 +75,10 @@ PLAIN: tuple[Table, ...] = (
     Table("names/family_rules.csv", "family_rule"),
     Table("names/families.csv", "family", (("name",),)),
     Table("names/operators.csv", "operator", (("name",),)),
+    Table("pci_gpus.csv", "pci_gpu", (("device_id",),)),
+    Table("gfx_extra.csv", "gfx_extra", (("gfx",),)),
+    Table("known_bad.csv", "known_bad"),
+    Table("zluda_hip_symbols.csv", "zluda_hip_symbol"),
     Table("reports/runs.csv", "run"),
     Table("reports/measurements.csv", "measurement"),
 )

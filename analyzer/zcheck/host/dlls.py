@@ -7,6 +7,7 @@ import ntpath
 from collections.abc import Callable
 from pathlib import Path
 
+from zcheck.errors import InputError
 from zcheck.host.source import Source, key
 from zcheck.model.base import Problem
 from zcheck.model.facts import PeFacts
@@ -18,7 +19,7 @@ _HASH_LIMIT = 64 * 1024 * 1024
 
 
 class Dlls:
-    """Reads each DLL once. ``read_pe`` is parse's reader, handed in by cli; it never raises on odd bytes."""
+    """Reads each DLL once. ``read_pe`` is parse's reader, handed in by cli: it raises InputError for no PE."""
 
     def __init__(self, source: Source, read_pe: ReadPe) -> None:
         self.source = source
@@ -35,6 +36,8 @@ class Dlls:
             if place is not None and place.is_file():
                 try:
                     facts = self._read(place)
+                except InputError as error:
+                    self.problems.append(Problem(path, error.message, partial=True))
                 except OSError as error:
                     self.problems.append(Problem(path, f"cannot be read: {error.strerror or error}", partial=True))
                 else:

@@ -141,15 +141,9 @@ def identify(names: set[str], dlls: Mapping[str, PeFacts], tables: HostTables, e
     found = {library: exported for library, exported in found.items() if exported}
     scores: list[tuple[int, str]] = []
     if found and exports.ranges:
-        last = max(order.values(), default=0)
-        first = min(row.since for row in exports.ranges)
-        for place, wrong in enumerate(_mismatches(found, exports, last)):
-            if place >= first and place in by_order:
+        for place, wrong in enumerate(_mismatches(found, exports, max(order.values(), default=0))):
+            if place in by_order:
                 scores.append((wrong, by_order[place]))
-    for one in {row.release for row in exports.sets}:
-        rows = [row for row in exports.sets if row.release == one and row.library in found]
-        if rows and len(rows) == len(found):
-            scores.append((sum(len(row.names ^ found[row.library]) for row in rows), one))
     total = sum(len(exported) for exported in found.values())
     scores = [(wrong, tag) for wrong, tag in scores if wrong * 2 < max(total, 1)]
     if not scores:
@@ -182,6 +176,4 @@ def expected_files(identity: Identity, tables: HostTables) -> tuple[str, ...]:
     for row in tables.libraries:
         if row.release == identity.release and "/" not in row.file:
             files.setdefault(row.file.casefold(), row.file)
-    for name in tables.launcher_files.get(identity.release, ()):
-        files.setdefault(name.casefold(), name)
     return tuple(files[name] for name in sorted(files))

@@ -173,7 +173,7 @@ class Host(Record, frozen=True):
 
 
 class Release(Record, frozen=True):
-    """A ZLUDA release; ``order`` counts upwards in time, forks have -1."""
+    """A ZLUDA release; ``order`` counts upwards in time, a fork's is 1000 and more."""
 
     tag: str
     order: int
@@ -272,14 +272,6 @@ class HipSymbol(Record, frozen=True):
     until: int
 
 
-class ReleaseExports(Record, frozen=True):
-    """Names that one library of one release exports. ``file`` as in ReleaseLibrary."""
-
-    release: str
-    library: str
-    names: frozenset[str]
-
-
 class GpuRun(Record, frozen=True):
     """A recorded run: which GPU, stack and workload, and how it ended."""
 
@@ -298,8 +290,6 @@ class HostTables(Record, frozen=True):
     releases: tuple[Release, ...] = ()
     layouts: tuple[Layout, ...] = ()
     libraries: tuple[ReleaseLibrary, ...] = ()
-    launcher_files: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """files that a fork's or main release's launcher needs, besides its libraries"""
     components: tuple[Component, ...] = ()
     gpus: tuple[GpuRow, ...] = ()
     gfx: tuple[GfxRow, ...] = ()
@@ -319,7 +309,6 @@ class ExportRange(Record, frozen=True):
 
 
 class ZludaExports(Record, frozen=True):
-    """What releases export: ranges for those in time order, whole sets for the others (v3, v4, forks)."""
+    """What every release that was read exports."""
 
     ranges: tuple[ExportRange, ...] = ()
-    sets: tuple[ReleaseExports, ...] = ()
