@@ -148,9 +148,13 @@ def write_pe(
     if wide:
         optional = struct.pack("<HBBIIIII", 0x20B, 14, 0, 0, len(raw), 0, 0, _SECTION) + struct.pack("<Q", _BASE)
     else:
-        optional = struct.pack("<HBBIIIIII", 0x10B, 14, 0, 0, len(raw), 0, 0, _SECTION, 0) + struct.pack("<I", 0x10000000)
+        optional = struct.pack("<HBBIIIIII", 0x10B, 14, 0, 0, len(raw), 0, 0, _SECTION, 0) + struct.pack(
+            "<I", 0x10000000
+        )
     optional += struct.pack("<IIHHHHHHIIIIHH", 0x1000, 0x200, 6, 0, 0, 0, 6, 0, 0, _SECTION + virtual, 0x200, 0, 3, 0)
-    optional += struct.pack("<QQQQ" if wide else "<IIII", 0x100000, 0x1000, 0x100000, 0x1000) + struct.pack("<II", 0, 16)
+    optional += struct.pack("<QQQQ" if wide else "<IIII", 0x100000, 0x1000, 0x100000, 0x1000) + struct.pack(
+        "<II", 0, 16
+    )
     optional += b"".join(struct.pack("<II", *directory) for directory in directories)
     assert len(optional) == optional_size
     section = struct.pack("<8sIIIIIIHHI", b".rdata", len(blob.data), _SECTION, len(raw), 0x200, 0, 0, 0, 0, 0x60000040)

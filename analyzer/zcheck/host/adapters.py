@@ -13,9 +13,13 @@ from zcheck.model.host import Adapter, GfxFound, GpuRun, HostTables, Ladder, Pci
 _PCI = re.compile(r"VEN_([0-9A-F]{4})&DEV_([0-9A-F]{4})", re.IGNORECASE)
 _VENDORS = {"1002": "AMD", "1022": "AMD", "10de": "NVIDIA", "8086": "Intel", "1414": "Microsoft"}
 # Words that stand in some lists of one card and not in others; they never tell two chips apart.
-_NOISE = frozenset(["amd", "radeon", "tm", "r", "rx", "pro", "graphics", "ati", "series", "gpu", "the", "laptop", "desktop"])
+_NOISE = frozenset(
+    ["amd", "radeon", "tm", "r", "rx", "pro", "graphics", "ati", "series", "gpu", "the", "laptop", "desktop"]
+)
 # Models of one number and another chip differ by these.
-_KEPT = frozenset(["xt", "xtx", "gre", "m", "s", "ti", "vii", "vega", "fury", "nano", "dual", "slot", "ai", "max", "max+"])
+_KEPT = frozenset(
+    ["xt", "xtx", "gre", "m", "s", "ti", "vii", "vega", "fury", "nano", "dual", "slot", "ai", "max", "max+"]
+)
 RDNA = ("RDNA1", "RDNA2", "RDNA3", "RDNA3.5", "RDNA4")
 """generations that ZLUDA supports: Radeon RX 5000 and newer (its FAQ, v5 and later)"""
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from zcheck.host.check_gpu import amd, label
 from zcheck.host.keys import known
 from zcheck.host.sdk import generation_of_runtime, known_version
-from zcheck.host.source import Source, key
+from zcheck.host.source import key
 from zcheck.model.host import Adapter, DllFact, HipRoot, HostCheck, HostTables, Layout, ZludaFolder
 
 _SDK_PAGE = "https://zluda.readthedocs.io/latest/hip_sdk.html"
@@ -21,7 +21,7 @@ def name_of(root: HipRoot) -> str:
 
 
 def check_roots(
-    roots: tuple[HipRoot, ...], active: HipRoot | None, source: Source, tables: HostTables
+    roots: tuple[HipRoot, ...], active: HipRoot | None, env: Mapping[str, str], tables: HostTables
 ) -> list[HostCheck]:
     """SDK folders and HIP_PATH."""
     checks: list[HostCheck] = []
@@ -45,7 +45,7 @@ def check_roots(
                 )
             )
         return checks
-    if active is None and not source.env.get("HIP_PATH"):
+    if active is None and not env.get("HIP_PATH"):
         checks.append(
             HostCheck(
                 known("hip-path-unset"),

@@ -113,6 +113,7 @@ class FakedSource:
         content = load_yaml(yaml_path) if yaml_path.exists() else {}
         self.os = str(content.get("os") or "Windows")
         self.os_build = str(content.get("os_build") or "")
+        self.people = (str(content.get("user") or ""), str(content.get("computer") or ""))
         self._hipinfo = str(content.get("hipinfo") or "")
         adapters = content.get("adapters") or []
         if not isinstance(adapters, list):

@@ -92,7 +92,7 @@ def read_host(
     checks: list[HostCheck] = [
         *check_adapters(adapters, shown, usable, source.env.get("HIP_VISIBLE_DEVICES", ""), tables),
         *hipinfo_checks,
-        *check_roots(roots, active, source, tables),
+        *check_roots(roots, active, source.env, tables),
         *check_kernels(shown, adapters, tables),
         *check_runtimes(system, active, usable, layouts, adapters),
         *check_folders(folders, dlls, active),
@@ -108,7 +108,7 @@ def read_host(
         os_build=source.os_build,
         env=dict(sorted(source.env.items())),
         path=source.path,
-        adapters=_stepped(adapters, checks),
+        adapters=stepped(adapters, checks),
         system=system,
         hip=roots,
         zluda=folders,
@@ -154,7 +154,7 @@ def _with_hipinfo(
     return merge_hipinfo(raw, devices), [line]
 
 
-def _stepped(adapters: tuple[Adapter, ...], checks: list[HostCheck]) -> tuple[Adapter, ...]:
+def stepped(adapters: tuple[Adapter, ...], checks: list[HostCheck]) -> tuple[Adapter, ...]:
     """The adapters with the ladder step that the list gives them."""
     steps = {check.subject: check.value for check in checks if check.key == "gpu-evidence"}
     return tuple(
@@ -180,7 +180,7 @@ def _linux(source: LinuxSource, tables: HostTables) -> Host:
         os=source.os,
         os_build=source.os_build,
         env=dict(sorted(source.env.items())),
-        adapters=_stepped(adapters, checks),
+        adapters=stepped(adapters, checks),
         hip=roots,
         checks=ordered(checks),
         problems=tuple(source.problems),
