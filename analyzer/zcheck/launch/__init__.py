@@ -1,1 +1,1 @@
-"""Plan, apply, run, record, undo."""
+"""Runs a program through ZLUDA: plan (pure), apply, run, record, undo; leaves nothing behind."""
