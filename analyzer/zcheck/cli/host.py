@@ -78,7 +78,7 @@ def find_host(
     Raises UsageError for options that contradict one another, InputError and DataError as read_host and load_host do.
     """
     from zcheck.cli.host_tables import host_tables, zluda_exports
-    from zcheck.coverage import Database
+    from zcheck.coverage.database import Database
     from zcheck.errors import UsageError
     from zcheck.host import HIPINFO_TIMEOUT, load_host, read_host
     from zcheck.parse.pe import read_pe

@@ -42,7 +42,7 @@ def host_tables(database: Database) -> HostTables:
     read = [item for item in database.releases() if item.read]
     order = {item.tag: item.order for item in read}
     return HostTables(
-        releases=tuple(Release(item.tag, item.order) for item in read),
+        releases=tuple(Release(item.tag, item.order, item.commit) for item in read),
         layouts=_layouts(database),
         libraries=tuple(
             ReleaseLibrary(
@@ -74,7 +74,7 @@ def host_tables(database: Database) -> HostTables:
             )
         ),
         known_bad=tuple(
-            KnownBad(*row[:-1], confidence=cast("Confidence", row[-1]))
+            KnownBad(*row[:8], cast("Confidence", row[8]))
             for row in _rows(
                 database, "known_bad",
                 "kind", "value", "name", "generation", "zluda", "effect", "fix", "source", "confidence",

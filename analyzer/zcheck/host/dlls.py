@@ -14,6 +14,7 @@ from zcheck.model.facts import PeFacts
 from zcheck.model.host import DllFact
 
 ReadPe = Callable[[Path], PeFacts]
+_SECTION_LIMIT = 64 * 1024 * 1024
 _HASH_LIMIT = 64 * 1024 * 1024
 """bytes; ZLUDA's own files are smaller"""
 
@@ -68,6 +69,21 @@ class Dlls:
         """The names that a DLL exports."""
         facts = self.facts(path)
         return frozenset(export.name for export in facts.exports if export.name) if facts else frozenset()
+
+    def section(self, path: str, name: str) -> bytes:
+        """The raw bytes of one section, 64 MiB at most; empty when there is none."""
+        facts, place = self.facts(path), self.source.local(path)
+        if facts is None or place is None:
+            return b""
+        for section in facts.sections:
+            if section.name == name:
+                try:
+                    with place.open("rb") as file:
+                        file.seek(section.offset)
+                        return file.read(min(section.size, _SECTION_LIMIT))
+                except OSError:
+                    return b""
+        return b""
 
     def sha256(self, path: str) -> str:
         """SHA-256 of a file, or empty when it is absent, unreadable or larger than 64 MiB."""

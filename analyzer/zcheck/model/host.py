@@ -177,6 +177,7 @@ class Release(Record, frozen=True):
 
     tag: str
     order: int
+    commit: str = ""
 
 
 class Layout(Record, frozen=True):
