@@ -85,6 +85,7 @@ def _pe(
     exported: tuple[str, ...] = (),
     version: tuple[str, str] = ("", ""),
     machine: str = "x64",
+    data: bytes = b"",
 ) -> bytes:
     strings = {"CompanyName": version[0], "FileVersion": version[1]} if version[0] else None
     return write_pe(
@@ -94,6 +95,7 @@ def _pe(
         exports=exported,
         version=strings,
         machine=machine,
+        data=data,
     )
 
 
@@ -210,7 +212,10 @@ def _zluda_file(name: str, release: str, known: Any, spec: Mapping[str, Any]) ->
     imports.update({dll: tuple(functions) for dll, functions in spec.get("asks", {}).get(name, {}).items()})
     delayed.update({dll: tuple(functions) for dll, functions in spec.get("delay_asks", {}).get(name, {}).items()})
     machine = "x86" if name in spec.get("x86", ()) else "x64"
-    return _pe(name, tuple(imports.items()), tuple(delayed.items()), names or ("DllMain",), machine=machine)
+    commit = known.commit.encode() if library_name == "nvcuda" and not spec.get("no_commit") else b""
+    return _pe(
+        name, tuple(imports.items()), tuple(delayed.items()), names or ("DllMain",), machine=machine, data=commit
+    )
 
 
 def build(root: Path, pc: Mapping[str, Any]) -> Path:

@@ -123,8 +123,9 @@ def write_pe(
     exports: Sequence[str] = (),
     version: Mapping[str, str] | None = None,
     machine: str = "x64",
+    data: bytes = b"",
 ) -> bytes:
-    """The bytes of a PE file called ``name``."""
+    """The bytes of a PE file called ``name``; ``data`` is put into its .rdata as it is."""
     wide = machine != "x86"
     blob = _Blob(_SECTION)
     directories = [(0, 0)] * 16
@@ -136,6 +137,8 @@ def write_pe(
         directories[2] = _resources(blob, version)
     if delay_imports:
         directories[13] = _delays(blob, delay_imports, wide)
+    if data:
+        blob.put(data)
     if not blob.data:
         blob.put(b"\xc3")
     raw = bytes(blob.data) + bytes(-len(blob.data) % 0x200)

@@ -74,8 +74,8 @@ def host_tables(database: Database) -> HostTables:
             )
         ),
         known_bad=tuple(
-            KnownBad(*row[:8], cast("Confidence", row[8]))
-            for row in _rows(
+            KnownBad(kind, value, name, generation, zluda, effect, fix, source, cast("Confidence", sure))
+            for kind, value, name, generation, zluda, effect, fix, source, sure in _rows(
                 database, "known_bad",
                 "kind", "value", "name", "generation", "zluda", "effect", "fix", "source", "confidence",
             )

@@ -141,7 +141,10 @@ def _listed(names: tuple[str, ...]) -> str:
 
 
 def _gaps(folder: ZludaFolder, dlls: Dlls, active: HipRoot | None) -> list[HostCheck]:
-    checks = [_gap(gap, folder, dlls, active) for gap in folder.gaps]
+    # That the SDK in use comes without MIOpen is told once, by component-absent.
+    told = active is not None and active.kind == "sdk" and "MIOpen" not in active.components
+    gaps = [gap for gap in folder.gaps if not (told and gap.way == "lookup" and gap.dll.casefold() == "miopen.dll")]
+    checks = [_gap(gap, folder, dlls, active) for gap in gaps]
     return [check for check in checks if check is not None] + _runtimes(folder, dlls)
 
 

@@ -118,10 +118,17 @@ def _speak_of(candidates: Sequence[str]) -> str:
     return (full or list(candidates) or [""])[-1]
 
 
-def identify(names: set[str], dlls: Mapping[str, PeFacts], tables: HostTables, exports: ZludaExports) -> Identity:
+def identify(
+    names: set[str],
+    dlls: Mapping[str, PeFacts],
+    tables: HostTables,
+    exports: ZludaExports,
+    commit: str = "",
+) -> Identity:
     """The release of a folder.
 
-    ``names``: lower-case file names in it; ``dlls``: facts of the ZLUDA-made ones by lower-case name.
+    ``names``: lower-case file names in it; ``dlls``: facts of the ZLUDA-made ones by lower-case name; ``commit``: the
+    known one found in nvcuda.dll, which settles it.
     High confidence: every name of every DLL agrees with the tables; low: the nearest release differs in some.
     """
     order = {release.tag: release.order for release in tables.releases if release.order >= 0}
@@ -134,6 +141,10 @@ def identify(names: set[str], dlls: Mapping[str, PeFacts], tables: HostTables, e
         place = order.get(tag, -1)
         return next((layout for layout in tables.layouts if layout.since <= place <= layout.until), None)
 
+    if commit:
+        tag = next((release.tag for release in tables.releases if release.commit == commit), "")
+        if tag:
+            return Identity(tag, (tag,), "high", f"commit {commit[:12]} in nvcuda.dll", layout_of(tag))
     named = _by_version(dlls, [release.tag for release in tables.releases])
     if named:
         return Identity(named, (named,), "high", "version resource", layout_of(named))
@@ -154,13 +165,28 @@ def identify(names: set[str], dlls: Mapping[str, PeFacts], tables: HostTables, e
         return Identity(_speak_of(fitting), fitting, "low", "file names", best)
     least = min(wrong for wrong, _ in scores)
     equal = [tag for wrong, tag in scores if wrong == least]
-    narrowed = [tag for tag in equal if layout_of(tag) in fits] or equal
+    fewest = min((fits[layout] for tag in equal if (layout := layout_of(tag)) in fits), default=0)
+    narrowed = [tag for tag in equal if (layout := layout_of(tag)) in fits and fits[layout] == fewest] or equal
     narrowed.sort(key=lambda tag: (order.get(tag, -1), tag))
     release = _speak_of(narrowed)
     layouts = {layout_of(tag) for tag in narrowed}
     confidence: Confidence = "low" if least else "high" if len(layouts) == 1 else "medium"
     what = "exported names" if not least else f"exported names, {least} of {total} differing"
     return Identity(release, tuple(narrowed), confidence, what, layout_of(release))
+
+
+def find_commit(data: bytes, commits: frozenset[str]) -> str:
+    """The one of ``commits`` that the bytes hold, or empty.
+
+    nvcuda.dll carries the commit it was built from as text: it is a part of the key of its kernel cache
+    (vosen/ZLUDA zluda/src/impl/module.rs, VERGEN_GIT_SHA, in v3 and from v5 on).
+    """
+    for match in re.finditer(rb"[0-9a-f]{40,}", data):
+        run = match.group().decode("ascii")
+        for start in range(len(run) - 39):  # string constants lie next to one another, so a run may be longer
+            if run[start : start + 40] in commits:
+                return run[start : start + 40]
+    return ""
 
 
 def expected_files(identity: Identity, tables: HostTables) -> tuple[str, ...]:

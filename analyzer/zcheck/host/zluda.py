@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from zcheck.host.dlls import Dlls, by_nvidia, version_of
 from zcheck.host.imports import Search, is_hip, lookup_gaps, table_gaps
-from zcheck.host.release import HELPERS, LAUNCHERS, expected_files, identify, library_of
+from zcheck.host.release import HELPERS, LAUNCHERS, expected_files, find_commit, identify, library_of
 from zcheck.host.sdk import generation_of_runtime
 from zcheck.host.source import Source, is_dir, is_file, join, key, normal
 from zcheck.model.base import Problem
@@ -75,7 +75,9 @@ def read_folder(
     if not made and not any(record.maker for record in records):
         return ZludaFolder(path=path, found_by=by, problems=(Problem(path, "holds none of ZLUDA's files"),))
     libraries = {name: facts for name, facts in made.items() if library_of(name)}
-    identity = identify(set(listing), libraries, tables, exports)
+    known = frozenset(row.commit for row in tables.releases if row.commit)
+    commit = find_commit(dlls.section(join(path, "nvcuda.dll"), ".rdata"), known) if "nvcuda.dll" in libraries else ""
+    identity = identify(set(listing), libraries, tables, exports, commit)
     # A launcher or its helper says that this is a whole release; DLLs alone were placed there by somebody.
     whole = any(name in listing for name in (*LAUNCHERS, "zluda_redirect.dll"))
     expected = expected_files(identity, tables) if whole else ()
