@@ -137,7 +137,11 @@ def write_sdk(root: Path, spec: Mapping[str, Any]) -> None:
         place(root, rf"{bin_folder}\{name}", runtime(name, short))
     major, minor = version.split(".")[:2]
     if not spec.get("therock"):
-        place(root, rf"{bin_folder}\hiprtc{int(major):02}{int(minor):02}.dll", _pe("hiprtc.dll", exported=("hiprtcVersion",)))
+        place(
+            root,
+            rf"{bin_folder}\hiprtc{int(major):02}{int(minor):02}.dll",
+            _pe("hiprtc.dll", exported=("hiprtcVersion",)),
+        )
     rows = {row.name: row.dlls for row in tables().components if row.version == version and row.included == "yes"}
     heavy = {"rocBLAS": "rocblas.dll", "rocSPARSE": "rocsparse.dll"}
     for component, dlls in rows.items():
@@ -232,7 +236,11 @@ def build(root: Path, pc: Mapping[str, Any]) -> Path:
     for name in pc.get("system32", ["vcruntime140.dll", "msvcp140.dll", "kernel32.dll"]):
         place(root, rf"C:\Windows\System32\{name}", b"MZ")
     for name in pc.get("nvidia_system32", ()):
-        place(root, rf"C:\Windows\System32\{name}", _pe(name, exported=("x",), version=("NVIDIA Corporation", "32.0.15.9636")))
+        place(
+            root,
+            rf"C:\Windows\System32\{name}",
+            _pe(name, exported=("x",), version=("NVIDIA Corporation", "32.0.15.9636")),
+        )
     sdks = pc.get("sdks", [{"version": "6.4"}])
     for sdk in sdks:
         write_sdk(root, sdk)

@@ -260,11 +260,15 @@ def check_off_path(
         for row in folder.files:
             facts = dlls.facts(join(folder.path, row.name))
             tabled = {entry.dll for entry in facts.imports if not entry.delay} if facts else set()
-            needed = sorted(name for name in row.wants if name in tabled and is_file(source, join(bin_folder, name)))
-            if needed and not any(
-                is_file(source, join(place, needed[0]))
-                for place in (folder.path, *source.path, "C:\\Windows\\System32")
-            ):
+            ordinary = (folder.path, *source.path, "C:\\Windows\\System32")
+            needed = sorted(
+                name
+                for name in row.wants
+                if name in tabled
+                and is_file(source, join(bin_folder, name))
+                and not any(is_file(source, join(place, name)) for place in ordinary)
+            )
+            if needed:
                 checks.append(
                     HostCheck(
                         known("hip-sdk-off-path"),

@@ -171,6 +171,8 @@ def _gap(gap: ImportGap, folder: ZludaFolder, dlls: Dlls, active: HipRoot | None
     if generation_of_runtime(gap.dll) and gap.way != "import":
         return None  # the runtime's absence is told once, by hip-runtime-missing
     expected = gap.dll.casefold() in ("miopen.dll", "hipblaslt.dll", "libhipblaslt.dll") and gap.way != "import"
+    if gap.way == "import" and active is not None and is_file(dlls.source, join(active.path, "bin", gap.dll)):
+        return None  # told by hip-sdk-off-path
     nearby = _elsewhere(gap.dll, dlls, active)
     return HostCheck(
         known("hip-dll-missing"),

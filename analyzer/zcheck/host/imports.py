@@ -104,9 +104,14 @@ class Search:
                 return Runtime(path, "ordinary search order", generation_of_runtime(name))
         return Runtime("", "", "")
 
-    def answer(self, name: str, runtime: Runtime) -> str:
-        """The path of the DLL that answers to an imported name, or empty."""
+    def answer(self, name: str, runtime: Runtime, delay: bool) -> str:
+        """The path of the DLL that answers to an imported name, or empty.
+
+        The import table knows the ordinary order alone; the folder itself counts where the program lies in it.
+        """
         folded = name.casefold()
+        if not delay:
+            return self.normal(name) or self._first(name, (self.folder,))
         if generation_of_runtime(folded):
             if self.delay_loads and folded == "amdhip64_7.dll":
                 return runtime.path
@@ -131,7 +136,7 @@ def table_gaps(importer: str, facts: PeFacts, search: Search, runtime: Runtime) 
         if not is_hip(entry.dll):
             continue
         way: Literal["import", "delay"] = "delay" if entry.delay else "import"
-        path = search.answer(entry.dll, runtime)
+        path = search.answer(entry.dll, runtime, entry.delay)
         if not path:
             gaps.append(ImportGap(importer, entry.dll, "", _functions(entry), way))
             continue

@@ -18,9 +18,7 @@ RUNTIMES = ("amdhip64_7.dll", "amdhip64_6.dll", "amdhip64.dll")
 HIPBLASLT = ("hipblaslt.dll", "libhipblaslt.dll")
 """either name, as the version has it (design section 8)"""
 # Only DLLs that ZLUDA or a diagnosis needs are opened; the rest is told by name and size.
-_OPENED = re.compile(
-    r"^(amdhip64(_\d)?|rocblas|(lib)?hipblaslt|rocsparse|miopen|hiprtc\d*)\.dll$", re.IGNORECASE
-)
+_OPENED = re.compile(r"^(amdhip64(_\d)?|rocblas|(lib)?hipblaslt|rocsparse|miopen|hiprtc\d*)\.dll$", re.IGNORECASE)
 _GFX = re.compile(r"(?<![0-9a-z])gfx([0-9a-f]{3,5})(?![0-9a-f])", re.IGNORECASE)
 _KERNEL_FILE = re.compile(
     r"^(TensileLibrary|Kernels\.so|extop_|TensileLiteLibrary).*\.(dat|hsaco|co|yaml|msgpack)$|^gfx", re.IGNORECASE
