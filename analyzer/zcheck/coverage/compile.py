@@ -139,6 +139,8 @@ def _function_states(folder: Path) -> Iterator[tuple[object, ...]]:
         if state not in STATES:
             raise DataError(f"{folder / READINGS}: {name} has the unknown state {state!r}")
         for tag in releases.split(";"):
+            if tag not in line.order:
+                raise DataError(f"{folder / READINGS}: {name} names the unknown release {tag!r}")
             readings[library, name, line.order[tag]] = state, limit, source
     columns, rows = read_table(folder / FUNCTIONS)
     if columns != ["library", "name", "state", "since", "until"]:

@@ -17,10 +17,13 @@ from zcheck.coverage.cuda import CudaTables
 from zcheck.coverage.hip import HipTables
 from zcheck.coverage.locate import open_database
 from zcheck.coverage.zluda import ZludaTables
+from zcheck.model.base import Confidence
 from zcheck.model.coverage import Release, StateRange
-from zcheck.model.stack import FunctionAnswer
+from zcheck.model.stack import FunctionAnswer, State
 
 _CUDNN = ("cudnn9", "cudnn8")
+_FORKS = 1000
+"""orders of forks' releases begin here"""
 
 
 class Database(ZludaTables, HipTables, CudaTables):
@@ -90,52 +93,59 @@ class Database(ZludaTables, HipTables, CudaTables):
         ``not-exported``: this release ships the library without that function; ``library-missing``: it ships no such
         CUDA library; ``unknown``: the release or the library was not read.
         """
-        wanted: dict[str, set[str]] = defaultdict(set)
+        stands_in = {library: self.table_library(release, library) for library in {asked[0] for asked in names}}
+        wanted: dict[str, set[str]] = {}
         for library, name in names:
-            wanted[self.table_library(release, library)].add(name)
+            wanted.setdefault(stands_in[library], set()).add(name)
         found: dict[tuple[str, str], tuple[Any, ...]] = {}
-        if release.read:
-            for library, batch in wanted.items():
-                rows = self.query(
-                    "SELECT f.name, f.state, f.run_since, f.run_until, f.limit_text, f.source, f.refined"
-                    " FROM json_each(?) AS asked CROSS JOIN function_state AS f"
-                    " ON f.library = ? AND f.name = asked.value AND f.since <= ? AND f.until >= ?",
-                    (json.dumps(sorted(batch)), library, release.order, release.order),
-                )
-                found.update(((library, row[0]), row[1:]) for row in rows)
-        families = self.families(name for _, name in names)
+        for library, batch in wanted.items() if release.read else ():
+            rows = self.query(
+                "SELECT f.name, f.state, f.run_since, f.run_until, f.limit_text, f.source, f.refined"
+                " FROM json_each(?) AS asked CROSS JOIN function_state AS f"
+                " ON f.library = ? AND f.name = asked.value AND f.since <= ? AND f.until >= ?",
+                (json.dumps(sorted(batch)), library, release.order, release.order),
+            )
+            for row in rows:
+                found[library, row[0]] = row
+        absent = {library: self._absent(release, library) for library in stands_in}
+        main = self.nearest_main(release) or release
+        read_at, declared_at = self.tree(main), self.tree(release)
+        families, newest, tags = self.family_names, self.newest_order, self.tags
         answers: list[FunctionAnswer] = []
         for library, name in names:
-            row = found.get((self.table_library(release, library), name))
-            belongs = tuple(dict.fromkeys(item.family for item in families.get(name, ())))
-            answers.append(self._answer(release, library, name, row, belongs))
+            row_ = found.get((stands_in[library], name))
+            if row_ is None:
+                state, source, confidence = absent[library]
+                answers.append(
+                    FunctionAnswer(
+                        library, name, state, source=source, confidence=confidence, families=families.get(name, ())
+                    )
+                )
+                continue
+            _, state, since, until, limit, path, refined = row_
+            exact = release.is_main or not (refined or state == "implemented")
+            answers.append(
+                FunctionAnswer(
+                    library,
+                    name,
+                    state,
+                    tags[since],
+                    None if until == newest or until >= _FORKS else tags[until],
+                    limit or None,
+                    f"{read_at}:{path}" if path else f"{declared_at} (exports of {library})",
+                    "high" if exact else "medium",
+                    families.get(name, ()),
+                )
+            )
         return answers
 
-    def _answer(
-        self, release: Release, library: str, name: str, row: tuple[Any, ...] | None, families: tuple[str, ...]
-    ) -> FunctionAnswer:
-        if row is not None:
-            state, since, until, limit, source, refined = row
-            exact = release.is_main or not (refined or state == "implemented")
-            return FunctionAnswer(
-                library,
-                name,
-                state,
-                since=self.tag(since),
-                until=None if until == self.newest_order or until >= 1000 else self.tag(until),
-                limit=limit or None,
-                source=self.source_of(release, source) if source else f"{self.tree(release)} (exports of {library})",
-                confidence="high" if exact else "medium",
-                families=families,
-            )
+    def _absent(self, release: Release, library: str) -> tuple[State, str | None, Confidence]:
+        """State, source and confidence of a function that no row of this library has."""
         if release.read and self.table_library(release, library) in self.libraries_with_functions(release):
-            source = f"{self.tree(release)} (exports of {library})"
-            return FunctionAnswer(library, name, "not-exported", source=source, families=families)
-        shipped = release.read and library in self.shipped_libraries(release)
-        if release.read and not shipped and library in self.known_libraries:
-            source = f"{self.tree(release)} (libraries of the Windows build)"
-            return FunctionAnswer(library, name, "library-missing", source=source, families=families)
-        return FunctionAnswer(library, name, "unknown", confidence="low", families=families)
+            return "not-exported", f"{self.tree(release)} (exports of {library})", "high"
+        if release.read and library in self.known_libraries and library not in self.shipped_libraries(release):
+            return "library-missing", f"{self.tree(release)} (libraries of the Windows build)", "high"
+        return "unknown", None, "low"
 
     def history(self, name: str, library: str | None = None) -> list[StateRange]:
         """All stretches of one exported name over all releases, upstream's first, by library."""
@@ -148,7 +158,7 @@ class Database(ZludaTables, HipTables, CudaTables):
         for found, state, since, until, limit, source in rows:
             where = self.release_by_order(since)
             reading = self.source_of(where, source) if source else f"{self.tree(where)} (exports of {found})"
-            last = None if until == self.newest_order or until >= 1000 else self.tag(until)
+            last = None if until == self.newest_order or until >= _FORKS else self.tag(until)
             ranges.append(StateRange(found, name, state, self.tag(since), last, limit, reading))
         return ranges
 

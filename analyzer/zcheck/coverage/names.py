@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections import defaultdict
 from collections.abc import Iterable
@@ -58,17 +57,22 @@ class NameTables(Asker):
         """Ids of all CUDA libraries that the tables name."""
         return frozenset(row[0] for row in self.query("SELECT DISTINCT library FROM dll_name"))
 
-    def families(self, names: Iterable[str]) -> dict[str, tuple[Family, ...]]:
-        """Workload families by exact name; names without one are left out."""
-        asked = json.dumps(sorted(set(names)))
+    @cached_property
+    def _families(self) -> dict[str, tuple[Family, ...]]:
+        # A few thousand rows: reading them at once costs less than one batch of look-ups.
         rows = self.query(
-            "SELECT f.name, f.family, f.kind, f.library FROM json_each(?) AS asked"
-            " CROSS JOIN family AS f ON f.name = asked.value UNION ALL"
-            " SELECT o.name, o.family, o.kind, o.library FROM json_each(?) AS asked"
-            " CROSS JOIN operator AS o ON o.name = asked.value",
-            (asked, asked),
+            "SELECT name, family, kind, library FROM family UNION ALL SELECT name, family, kind, library FROM operator"
         )
         found: dict[str, list[Family]] = defaultdict(list)
         for row in rows:
             found[row[0]].append(Family(*row))
         return {name: tuple(items) for name, items in found.items()}
+
+    @cached_property
+    def family_names(self) -> dict[str, tuple[str, ...]]:
+        """exact name → names of its workload families, each once."""
+        return {name: tuple(dict.fromkeys(i.family for i in items)) for name, items in self._families.items()}
+
+    def families(self, names: Iterable[str]) -> dict[str, tuple[Family, ...]]:
+        """Workload families by exact name; names without one are left out."""
+        return {name: self._families[name] for name in names if name in self._families}

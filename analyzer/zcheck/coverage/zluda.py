@@ -31,6 +31,11 @@ class ZludaTables(NameTables):
         return {item.order: item for item in self._releases.values() if item.read}
 
     @cached_property
+    def tags(self) -> dict[int, str]:
+        """Tag of each number."""
+        return {order: item.tag for order, item in self._by_order.items()}
+
+    @cached_property
     def newest_order(self) -> int:
         """Number of the newest upstream release."""
         return max(number for number in self._by_order if number < 1000)
@@ -60,7 +65,8 @@ class ZludaTables(NameTables):
             return msgspec.structs.replace(self._releases[tag], asked="" if tag == name else name)
         import difflib
 
-        near = difflib.get_close_matches(name, [*self._releases, *self.release_aliases()], 3, 0.6)
+        names = {known.lower(): known for known in (*self._releases, *self.release_aliases())}
+        near = [names[found] for found in difflib.get_close_matches(name.lower(), names, 3, 0.6)]
         hint = f"; near it are {', '.join(near)}" if near else ""
         raise UsageError(f"no ZLUDA release is called {name!r}{hint} (zcheck db releases lists them all)")
 

@@ -8,7 +8,7 @@ _HIDDEN = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}
 
 
 def shown(name: str) -> str:
-    """``name`` with control, bidirectional and undecodable characters written as escapes, so that it cannot fool a reader.
+    """``name`` with control, bidirectional and undecodable characters as escapes, so that it cannot fool a reader.
 
     Undecodable bytes of a file name (surrogate escapes) become ``\\xNN``, others ``\\uNNNN``.
     """

@@ -27,7 +27,7 @@ _SUBSYSTEMS = {
     11: "efi-boot-driver", 12: "efi-runtime-driver", 13: "efi-rom", 14: "xbox", 16: "boot-application",
 }  # fmt: skip
 _CHPE_POINTER = 0xC8
-"""offset of CHPEMetadataPointer in IMAGE_LOAD_CONFIG_DIRECTORY64 (winnt.h): set in ARM64EC images that call themselves x64"""
+"""offset of CHPEMetadataPointer in IMAGE_LOAD_CONFIG_DIRECTORY64 (winnt.h), set in ARM64EC images, which claim x64"""
 _IL_ONLY, _REQUIRE_32 = 1, 2
 """flags of the CLR header (ECMA-335 II.25.3.3.1)"""
 
@@ -130,7 +130,7 @@ def _any_cpu(image: Image, clr: int) -> bool:
 
 
 def _overlay(image: Image) -> tuple[int, int]:
-    """Offset and size of what follows the last section, without the certificate table (whose "RVA" is a file offset)."""
+    """Offset and size of what follows the last section, without the certificate table (its "RVA" is a file offset)."""
     end = max(
         (s.PointerToRawData + s.SizeOfRawData for s in image.pe.sections if s.PointerToRawData),
         default=image.header.SizeOfHeaders,

@@ -9,7 +9,7 @@ from zcheck.parse.pe_image import EXPORT, Image
 
 
 def read_exports(image: Image) -> tuple[str, tuple[Export, ...]]:
-    """The DLL name that the table gives itself, and the exports: named ones in table order, then those by ordinal only."""
+    """The DLL name in the table, and the exports: named ones in table order, then those by ordinal only."""
     start, size = image.directory(EXPORT)
     if not start:
         return "", ()
@@ -38,7 +38,9 @@ def read_exports(image: Image) -> tuple[str, tuple[Export, ...]]:
         if index >= len(addresses) or not addresses[index]:
             continue  # a name without a function cannot be linked to
         named.add(index)
-        found.append(Export(name=name, ordinal=base + index, forwarder=_forwarder(image, addresses[index], start, size)))
+        found.append(
+            Export(name=name, ordinal=base + index, forwarder=_forwarder(image, addresses[index], start, size))
+        )
     for index, address in enumerate(addresses):
         if address and index not in named:
             found.append(Export(ordinal=base + index, forwarder=_forwarder(image, address, start, size)))

@@ -133,12 +133,17 @@ class Image:
         return struct.unpack(f"<{have}{ {2: 'H', 4: 'I', 8: 'Q'}[width] }", raw[: have * width])
 
 
+def not_pe(path: Path, why: str) -> InputError:
+    """The error for a file that is no PE file."""
+    return InputError(f"{shown(path.name)} is not a Windows program: {why}")
+
+
 @contextmanager
 def open_image(path: Path, limits: Limits) -> Iterator[Image]:
     """The mapped file; raises InputError when it cannot be read or is not a PE file."""
     with open_mapping(path) as data:
         if data[:2] != b"MZ":
-            raise InputError(f"{shown(path.name)} is not a Windows program: it does not begin with the letters MZ")
+            raise not_pe(path, "it does not begin with the letters MZ")
         import pefile
 
         pe = None
@@ -146,12 +151,11 @@ def open_image(path: Path, limits: Limits) -> Iterator[Image]:
             try:
                 pe = pefile.PE(data=data, fast_load=True)
             except pefile.PEFormatError as error:
-                reason = str(error.value).rstrip(".").lower()
-                raise InputError(f"{shown(path.name)} is not a Windows program: {reason}") from None
+                raise not_pe(path, str(error).strip("'").rstrip(".").lower()) from None
             except (struct.error, ValueError, TypeError, AttributeError, IndexError):
-                raise InputError(f"{shown(path.name)} is not a Windows program: its header is damaged") from None
+                raise not_pe(path, "its header is damaged") from None
             if pe.OPTIONAL_HEADER.Magic not in (0x10B, 0x20B):
-                raise InputError(f"{shown(path.name)} is not a Windows program: its optional header is of no known kind")
+                raise not_pe(path, "its optional header is of no known kind")
             name = path.name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
             yield Image(name, data, pe, limits)
         finally:
@@ -177,7 +181,7 @@ def open_mapping(path: Path) -> Iterator[mmap.mmap]:
         if not stat.S_ISREG(state.st_mode):
             raise InputError(f"{shown(path.name)} is not a regular file")
         if not state.st_size:
-            raise InputError(f"{shown(path.name)} is not a Windows program: it is empty")
+            raise not_pe(path, "it is empty")
         try:
             data = _Window(descriptor, 0, access=mmap.ACCESS_READ)
         except (OSError, ValueError, OverflowError) as error:

@@ -39,7 +39,7 @@ def _ordinary(image: Image, count: _Count) -> list[ImportedDll]:
             image.problem("the import table is cut off", image.offset(table))
             break
         lookup, stamp, _, name_at, addresses = struct.unpack("<5I", raw)
-        # The loader stops at the first descriptor without a name or an address table; the directory's size means nothing.
+        # The loader stops at the first descriptor without a name or an address table, whatever the directory's size.
         if not name_at or not addresses:
             break
         if len(found) >= image.limits.dlls:
@@ -52,7 +52,7 @@ def _ordinary(image: Image, count: _Count) -> list[ImportedDll]:
             thunks = lookup if lookup and image.offset(lookup) is not None else addresses
             if thunks == addresses and stamp:
                 # Bound without a lookup table: the address table holds addresses of another system's DLLs.
-                image.problem(f"the functions imported from {name} were overwritten by bound addresses", image.offset(at))
+                image.problem(f"bound addresses stand where {name}'s functions were named", image.offset(at))
                 symbols: tuple[Symbol, ...] = ()
             else:
                 symbols = _symbols(image, name, thunks, count, virtual=False)
@@ -89,7 +89,7 @@ def _delayed(image: Image, count: _Count) -> list[ImportedDll]:
 
 
 def _from_virtual(image: Image, address: int) -> int:
-    """RVA of a virtual address. Descriptors have 32 bits for it, so above 4 GiB the image base is cut to its low half."""
+    """RVA of a virtual address; descriptors have 32 bits for it, so above 4 GiB the base is cut to its low half."""
     for base in (image.base, image.base & 0xFFFF_FFFF):
         rva = address - base if address >= base else (address - base) & 0xFFFF_FFFF
         if image.offset(rva) is not None:

@@ -1,4 +1,4 @@
-"""The Authenticode signer, by LIEF. On demand only: LIEF reads the whole file and takes more than half a second to import."""
+"""The Authenticode signer, by LIEF: on demand only, as it reads the whole file and takes half a second to import."""
 
 from __future__ import annotations
 
