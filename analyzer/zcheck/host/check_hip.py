@@ -194,7 +194,7 @@ def _no_rocblas(root: HipRoot, adapter: Adapter, tables: HostTables) -> HostChec
     else:
         fix, cure = f"Use an AMD TheRock build for {adapter.gfx}, or choose another GPU.", "replace"
     return HostCheck(
-        known("tensile-missing"),
+        known("tensile-missing" if cure == "setup" else "tensile-sdk"),
         "MISS",
         f"{root.path}\\bin\\rocblas\\library has no kernels for {label(adapter)} (there: {there}): "
         "every cuBLAS call ends the program or returns NOT_SUPPORTED",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from zcheck.host.dlls import Dlls
 from zcheck.host.imports import is_hip
 from zcheck.host.keys import known
+from zcheck.host.release import library_of
 from zcheck.host.sdk import generation_of_runtime
 from zcheck.host.source import is_file, join
 from zcheck.model.host import HipRoot, HostCheck, ImportGap, ZludaFolder
@@ -149,51 +150,78 @@ def _gaps(folder: ZludaFolder, dlls: Dlls, active: HipRoot | None) -> list[HostC
 
 
 def _gap(gap: ImportGap, folder: ZludaFolder, dlls: Dlls, active: HipRoot | None) -> HostCheck | None:
-    effects = {
-        "import": "the process does not start or the DLL does not load (entry point not found, error 127)",
-        "delay": "the first such call fails",
-        "lookup": f"every call of {gap.importer} fails",
-    }
-    if gap.answered_by:
-        version = dlls.brief(gap.answered_by).version
-        where = f"{gap.answered_by}{f' {version}' if version else ''}"
+    return _lacking(gap, dlls) if gap.answered_by else _absent(gap, dlls, active)
+
+
+def _lacking(gap: ImportGap, dlls: Dlls) -> HostCheck:
+    """Functions that the HIP DLL found does not export."""
+    version = dlls.brief(gap.answered_by).version
+    where = f"{gap.answered_by}{f' {version}' if version else ''}"
+    key, effect = {
+        "import": ("hip-import-unresolved", "the process does not start or the DLL does not load (error 127)"),
+        "delay": ("hip-delay-unresolved", "the first such call fails"),
+        "lookup": ("hip-lookup-unresolved", f"every call of {gap.importer} fails"),
+    }[gap.way]
+    return HostCheck(
+        known(key),
+        "WARN" if gap.way == "delay" else "MISS",
+        f"{gap.importer} needs {_listed(gap.functions)} of {gap.dll}, but {where} does not export "
+        f"{'it' if len(gap.functions) == 1 else 'them'}: {effect}",
+        value=library_of(gap.importer) if gap.way == "lookup" else f"{gap.dll}!{gap.functions[0]}",
+        subject=gap.importer,
+        fix=("Install the HIP SDK and driver that this ZLUDA was built for, or a ZLUDA release built for these.",),
+        cure="replace",
+        sources=("https://github.com/vosen/ZLUDA/issues/99", "https://github.com/patientx/ComfyUI-Zluda/issues/34"),
+    )
+
+
+def _absent(gap: ImportGap, dlls: Dlls, active: HipRoot | None) -> HostCheck | None:
+    """A HIP DLL that is nowhere the ZLUDA DLL looks."""
+    sources = (
+        "https://github.com/vladmandic/sdnext/issues/2880",
+        "https://github.com/patientx/ComfyUI-Zluda/issues/25",
+        "https://github.com/lshqqytiger/ZLUDA/issues/3",
+    )
+    if gap.way == "lookup":
+        optional = gap.dll.casefold() == "miopen.dll"
         return HostCheck(
-            known("hip-import-unresolved"),
-            "WARN" if gap.way == "delay" else "MISS",
-            f"{gap.importer} needs {_listed(gap.functions)} of {gap.dll}, but {where} does not export "
-            f"{'it' if len(gap.functions) == 1 else 'them'}: {effects[gap.way]}",
-            value=f"{gap.dll}!{gap.functions[0]}",
+            known("hip-library-missing"),
+            "WARN" if optional else "MISS",
+            f"{gap.importer} needs {gap.dll}, which is neither beside it nor in HIP_PATH\\bin: "
+            f"every call of {gap.importer} fails, after a message box",
+            value=library_of(gap.importer),
             subject=gap.importer,
-            fix=("Install the HIP SDK and driver that this ZLUDA was built for, or a ZLUDA release built for these.",),
-            cure="replace",
-            sources=("https://github.com/vosen/ZLUDA/issues/99", "https://github.com/patientx/ComfyUI-Zluda/issues/34"),
+            fix=(f"Point HIP_PATH at {'an AMD TheRock build' if optional else 'a HIP SDK'} that has {gap.dll}.",),
+            cure="setup",
+            sources=sources,
         )
-    if generation_of_runtime(gap.dll) and gap.way != "import":
+    if generation_of_runtime(gap.dll) and gap.way == "delay":
         return None  # the runtime's absence is told once, by hip-runtime-missing
-    expected = gap.dll.casefold() in ("miopen.dll", "hipblaslt.dll", "libhipblaslt.dll") and gap.way != "import"
-    if gap.way == "import" and active is not None and is_file(dlls.source, join(active.path, "bin", gap.dll)):
+    if active is not None and is_file(dlls.source, join(active.path, "bin", gap.dll)):
         return None  # told by hip-sdk-off-path
     nearby = _elsewhere(gap.dll, dlls, active)
+    missing = f"{gap.importer} needs {gap.dll}, which is neither beside it nor in System32 or on PATH"
+    effect = "it does not load (error 126)"
+    if nearby:
+        return HostCheck(
+            known("hip-dll-elsewhere"),
+            "MISS",
+            f"{missing}, while {nearby} has it: {effect}",
+            value=gap.dll,
+            subject=gap.importer,
+            fix=(f"Add {nearby} to PATH of the program and set HIP_PATH to the folder above it.",),
+            cure="setup",
+            sources=sources,
+        )
     return HostCheck(
         known("hip-dll-missing"),
-        "WARN" if expected else "MISS",
-        f"{gap.importer} needs {gap.dll}, which is neither beside it nor in HIP_PATH\\bin"
-        + (", System32 or PATH" if gap.way == "import" else "")
-        + (f"; {nearby} has it" if nearby else "")
-        + f": {effects[gap.way] if gap.way != 'import' else 'it does not load (error 126)'}",
+        "MISS",
+        f"{missing}: {effect}",
         value=gap.dll,
         subject=gap.importer,
-        fix=(
-            (f"Set HIP_PATH to the SDK that has it, and add its bin to PATH for this ZLUDA: {nearby}.",)
-            if nearby
-            else (f"Install the HIP SDK that brings {gap.dll}, or a ZLUDA made for the SDK that is here.",)
-        ),
-        cure="setup" if nearby or expected or active is None else "replace",
-        sources=(
-            "https://github.com/vladmandic/sdnext/issues/2880",
-            "https://github.com/patientx/ComfyUI-Zluda/issues/25",
-            "https://github.com/lshqqytiger/ZLUDA/issues/3",
-        ),
+        fix=(f"Install the HIP SDK that brings {gap.dll}, or take a ZLUDA made for the SDK that is here.",),
+        cure="replace",
+        sources=sources,
     )
 
 

@@ -15,7 +15,8 @@ KEYS: dict[str, str] = {
     "gpu-support": "what AMD says of adapter and HIP SDK: full, runtime only, not listed, none",
     "gpu-evidence": "step of the evidence ladder: verified, unverified candidate, experimental, unsupported, unknown",
     "igpu-first": "an integrated GPU is counted before a dedicated one; value is its index",
-    "hipinfo": "whether hipInfo.exe listed the devices: ok, or why not",
+    "hipinfo": "hipInfo.exe listed the devices: ok",
+    "hipinfo-failed": "hipInfo.exe found no device, failed or hung; value says which",
     # HIP SDK and driver
     "hip-sdk": "version of the HIP SDK in use, or therock",
     "hip-sdk-missing": "no HIP SDK folder on this PC",
@@ -30,7 +31,8 @@ KEYS: dict[str, str] = {
     "hip-generation-mixed": "ZLUDA's DLLs ask for HIP runtimes of several generations, or SDK and driver differ",
     "component-missing": "a component that this SDK version has and this folder lacks; value is the component",
     "component-absent": "a component that this SDK does not come with; value is the component",
-    "tensile-missing": "no rocBLAS kernel files for an adapter; value is the gfx",
+    "tensile-missing": "no rocBLAS kernel files for an adapter, and placing some cures it; value is the gfx",
+    "tensile-sdk": "no rocBLAS kernel files for an adapter in this SDK, another has them; value is the gfx",
     "hipblaslt-kernels-missing": "no hipBLASLt kernel files for an adapter; value is the gfx",
     # ZLUDA
     "zluda-missing": "no ZLUDA folder given or found",
@@ -39,8 +41,12 @@ KEYS: dict[str, str] = {
     "zluda-file-missing": "a file of the release is not in its folder; value is the file",
     "zluda-file-foreign": "NVIDIA's own DLL under a name that ZLUDA has; value is the file",
     "zluda-file-machine": "a 32-bit or ARM64 DLL among ZLUDA's 64-bit ones; value is the file",
-    "hip-dll-missing": "a ZLUDA DLL imports a HIP DLL that is nowhere it looks; value is the HIP DLL",
+    "hip-dll-missing": "a ZLUDA DLL imports a HIP DLL that this PC does not have; value is the HIP DLL",
+    "hip-dll-elsewhere": "a ZLUDA DLL imports a HIP DLL that is on this PC but not where it looks; value is the HIP DLL",
+    "hip-library-missing": "a ZLUDA library looks up a HIP DLL at its first use and does not find it; value is the library",
     "hip-import-unresolved": "a HIP DLL lacks functions that a ZLUDA DLL imports; value is dll!function",
+    "hip-delay-unresolved": "the same by the delay-import table, so that only the call fails; value is dll!function",
+    "hip-lookup-unresolved": "the same by name at the first use of a ZLUDA library, which then fails; value is the library",
     "vc-runtime-missing": "a Visual C++ runtime DLL that ZLUDA imports is not there; value is the DLL",
     # conflicts
     "zluda-on-path": "a ZLUDA folder on the search path of every program; value is the folder",

@@ -135,7 +135,7 @@ def _with_hipinfo(
             return raw, []
         return raw, [
             HostCheck(
-                known("hipinfo"),
+                known("hipinfo-failed"),
                 "MISS",
                 f"{path} {why}: the HIP runtime finds no device, so no CUDA program will",
                 value=why,
