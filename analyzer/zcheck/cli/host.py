@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from enum import Enum
 from pathlib import Path
@@ -12,7 +11,7 @@ import typer
 
 if TYPE_CHECKING:
     from zcheck.model.host import Host
-    from zcheck.render.redact import RedactionNames
+    from zcheck.render import RedactionNames
 
 
 class HostFormat(str, Enum):
@@ -57,9 +56,9 @@ def host(
     """Scan this PC: GPU, driver, HIP SDK, ZLUDA folder and what gets in their way. Files only, no network."""
     found = find_host(file, root=root, zluda_dir=zluda_dir, hip_dir=hip_dir, hipinfo=hipinfo)
     if redact if redact is not None else form in (HostFormat.markdown, HostFormat.issue):
-        from zcheck.render.redact import redact_product
+        from zcheck.render import redact_product
 
-        found = redact_product(found, redaction_names(root))
+        found = redact_product(found, redaction_names(root or (file if file is not None and file.is_dir() else None)))
     typer.echo(_written(found, form), nl=False)
     if strict and any(check.level != "PASS" for check in found.checks):
         raise typer.Exit(1)
@@ -77,8 +76,8 @@ def find_host(
 
     Raises UsageError for options that contradict one another, InputError and DataError as read_host and load_host do.
     """
+    from zcheck.cli.data import coverage
     from zcheck.cli.host_tables import host_tables, zluda_exports
-    from zcheck.coverage.database import Database
     from zcheck.errors import UsageError
     from zcheck.host import HIPINFO_TIMEOUT, load_host, read_host
     from zcheck.parse.pe import read_pe
@@ -87,46 +86,34 @@ def find_host(
         raise UsageError("a saved list is shown as it is: leave --root, --zluda-dir and --hip-dir out")
     if file is not None and file.is_dir():
         root, file = file, None
-    database = Database.open()
-    try:
-        tables = host_tables(database)
-        if file is not None:
-            return load_host(file, tables)
-        return read_host(
-            root,
-            read_pe=read_pe,
-            tables=tables,
-            exports=lambda: zluda_exports(database),
-            zluda_dir=zluda_dir,
-            hip_dir=hip_dir,
-            hipinfo_timeout=HIPINFO_TIMEOUT if hipinfo else 0.0,
-        )
-    finally:
-        database.close()
+    tables = host_tables(coverage())
+    if file is not None:
+        return load_host(file, tables)
+    return read_host(
+        root,
+        read_pe=read_pe,
+        tables=tables,
+        exports=lambda: zluda_exports(coverage()),
+        zluda_dir=zluda_dir,
+        hip_dir=hip_dir,
+        hipinfo_timeout=HIPINFO_TIMEOUT if hipinfo else 0.0,
+    )
 
 
 def redaction_names(root: Path | None) -> RedactionNames:
-    """The names to take out: of this machine, and of the faked root's host.yaml."""
-    import getpass
-    import platform
-
+    """The names to take out: of this machine and its user, and of the faked root's host.yaml."""
+    from zcheck.cli.names import local_names
     from zcheck.host import people
-    from zcheck.render.redact import RedactionNames
+    from zcheck.render import RedactionNames
 
-    users, machines = [os.environ.get("USERNAME", "")], [os.environ.get("COMPUTERNAME", ""), platform.node()]
-    try:
-        users.append(getpass.getuser())
-    except (OSError, KeyError, ImportError):
-        pass  # a container without a password file has no user name to take out
-    if root is not None:
-        user, computer = people(root)
-        users.append(user)
-        machines.append(computer)
-    homes = [str(Path.home()), *(f"C:\\Users\\{user}" for user in users if user)]
+    names = local_names()
+    if root is None:
+        return names
+    user, computer = people(root)
     return RedactionNames(
-        tuple(dict.fromkeys(name for name in users if name)),
-        tuple(dict.fromkeys(name for name in machines if name)),
-        tuple(dict.fromkeys(homes)),
+        users=(*names.users, *([user] if user else [])),
+        machines=(*names.machines, *([computer] if computer else [])),
+        homes=(*names.homes, *([f"C:\\Users\\{user}"] if user else [])),
     )
 
 

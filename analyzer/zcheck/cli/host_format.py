@@ -50,7 +50,7 @@ def as_markdown(host: Host) -> str:
 
 
 def as_issue(host: Host, encoded: str) -> str:
-    """What maintainers ask for, ready to paste: GPU, gfx, HIP version, driver, what is wrong, the report folded away."""
+    """What maintainers ask for, ready to paste: GPU, gfx, HIP version, driver, what is wrong, the report folded."""
     mine = [adapter for adapter in host.adapters if adapter.vendor == "AMD"] or list(host.adapters)
     gpu = "; ".join(adapter.name for adapter in mine) or "none found"
     gfx = "; ".join(adapter.gfx or "unknown" for adapter in mine) or "unknown"

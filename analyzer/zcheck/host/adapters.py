@@ -1,4 +1,4 @@
-"""What the adapters of a PC are: vendor, gfx and how it was found, support by HIP SDK and ZLUDA, and how sure that is."""
+"""What the adapters of a PC are: vendor, gfx and how it was found, support by HIP SDK and ZLUDA."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def generation_of(gfx: str, tables: HostTables) -> str:
 
 
 def sdk_support(gfx: str, name: str, tables: HostTables) -> dict[str, str]:
-    """AMD's word by HIP SDK version: for this very model where listed, else the best said of its gfx, else not listed."""
+    """AMD's word by HIP SDK version: for this model where listed, else the best said of its gfx, else not listed."""
     order = ("full", "runtime only", "none")
     mine = words(name)
     result: dict[str, str] = {}

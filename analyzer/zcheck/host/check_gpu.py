@@ -138,7 +138,7 @@ def _one(
                 value="not supported",
                 subject=adapter.name,
                 fix=(
-                    "Use a Radeon RX 5000 or newer; old ZLUDA 3 builds start on this GPU but give wrong results in places.",
+                    "Use a Radeon RX 5000 or newer; ZLUDA 3 builds start on this GPU and give wrong results in places.",
                 ),
                 cure="replace",
                 sources=(
@@ -153,7 +153,8 @@ def _one(
             HostCheck(
                 known("gpu-zluda"),
                 "PASS" if adapter.zluda == "supported" else "WARN",
-                f"{name}: ZLUDA's own list {'includes' if adapter.zluda == 'supported' else 'does not mention'} its generation",
+                f"{name}: ZLUDA's own list "
+                f"{'includes' if adapter.zluda == 'supported' else 'does not mention'} its generation",
                 value=adapter.zluda or "unknown",
                 subject=adapter.name,
                 fix=() if adapter.zluda == "supported" else ("Try with a small program first.",),
@@ -235,9 +236,7 @@ def _order(mine: list[Adapter], visible: str) -> list[HostCheck]:
             + ("" if sure else " (order as Windows lists them; HIP may count differently)"),
             value=str(ordered[0].index),
             subject=ordered[0].name,
-            fix=(
-                f"Set HIP_VISIBLE_DEVICES={best.index} for the program, or disable the integrated GPU in Device Manager.",
-            ),
+            fix=(f"Set HIP_VISIBLE_DEVICES={best.index} for the program, or turn the other off in Device Manager.",),
             cure="setup",
             confidence="high" if sure else "medium",
             sources=("https://github.com/patientx/ComfyUI-Zluda/issues/231",),

@@ -136,7 +136,7 @@ def _components(root: HipRoot, tables: HostTables) -> list[HostCheck]:
                     value=row.name,
                     subject=root.path,
                     fix=(
-                        "For programs that use cuDNN, unpack an AMD TheRock build for this GPU and point HIP_PATH at it."
+                        "For programs that use cuDNN, unpack an AMD TheRock build for this GPU; point HIP_PATH at it."
                         if row.name == "MIOpen"
                         else "Install HIP SDK 6.4.2 or later, which has hipBLASLt.",
                     ),
@@ -165,9 +165,7 @@ def check_kernels(root: HipRoot | None, adapters: Iterable[Adapter], tables: Hos
                     f"{root.path} has no hipBLASLt kernels for {label(adapter)}: cublasLt calls return NOT_SUPPORTED",
                     value=adapter.gfx,
                     subject=adapter.name,
-                    fix=(
-                        "For PyTorch set DISABLE_ADDMM_CUDA_LT=1; else use an SDK or TheRock build with kernels for this GPU.",
-                    ),
+                    fix=("For PyTorch set DISABLE_ADDMM_CUDA_LT=1; else use a build that has kernels for this GPU.",),
                     cure="setup",
                     sources=("https://github.com/patientx/ComfyUI-Zluda/issues/64",),
                     confidence="medium",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from zcheck.host.dlls import Dlls
-from zcheck.host.imports import is_hip
 from zcheck.host.keys import known
 from zcheck.host.release import library_of
 from zcheck.host.sdk import generation_of_runtime
@@ -74,7 +73,8 @@ def _identity(folder: ZludaFolder) -> list[HostCheck]:
         HostCheck(
             known("zluda-release"),
             "PASS" if folder.confidence != "low" else "WARN",
-            f"{folder.path}: ZLUDA {folder.release}{kind}, by {folder.identified_by}, confidence {folder.confidence}{span}",
+            f"{folder.path}: ZLUDA {folder.release}{kind}, by {folder.identified_by}, "
+            f"confidence {folder.confidence}{span}",
             value=folder.release,
             subject=folder.path,
             fix=() if folder.confidence != "low" else ("Say which release it is with --zluda.",),
@@ -245,9 +245,10 @@ def _runtimes(folder: ZludaFolder, dlls: Dlls) -> list[HostCheck]:
         facts = dlls.facts(join(folder.path, row.name))
         for entry in facts.imports if facts else ():
             name = entry.dll.casefold()
-            if name.startswith(("vcruntime", "msvcp")) and not is_hip(name):
-                if not is_file(source, join(system, name)) and not is_file(source, join(folder.path, name)):
-                    absent.setdefault(entry.dll, row.name)
+            if not name.startswith(("vcruntime", "msvcp")):
+                continue
+            if not any(is_file(source, join(place, name)) for place in (system, folder.path)):
+                absent.setdefault(entry.dll, row.name)
     return [
         HostCheck(
             known("vc-runtime-missing"),

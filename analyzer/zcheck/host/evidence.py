@@ -111,12 +111,20 @@ def host_evidence(host: Host, stack: Stack) -> tuple[HostFact, ...]:
             continue
         if check.key == "gpu-support" and adapter is not None:
             continue
-        facts.append(_fact(check))
+        fact = _fact(check)
+        if check.key == "gpu-zluda" and check.value == "not supported" and _tolerant(stack):
+            fact = msgspec.structs.replace(fact, value="off the list")
+        facts.append(fact)
     if adapter is not None and adapter.gfx and stack.hip_sdk != "therock":
         version = next((name for name in adapter.hip_sdk if stack.hip_sdk.startswith(name)), "")
         if version:
             facts.append(HostFact("gpu-support", adapter.hip_sdk[version], adapter.name, f"HIP SDK {version}"))
     return tuple(dict.fromkeys(facts))
+
+
+def _tolerant(stack: Stack) -> bool:
+    """Whether this ZLUDA starts on GPUs older than its list: v3 and the fork of it do, v4 and later do not."""
+    return stack.zluda == "v3" or stack.zluda.startswith("lshqqytiger")
 
 
 def _fact(check: HostCheck) -> HostFact:

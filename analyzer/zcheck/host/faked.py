@@ -52,7 +52,7 @@ def _mapping(value: object, what: str, known: tuple[str, ...]) -> dict[str, Any]
 
 
 def load_yaml(path: Path) -> dict[str, Any]:
-    """The checked content of a ``host.yaml``; raises DataError naming the file and the key, InputError when unreadable."""
+    """The checked content of a ``host.yaml``; raises DataError naming file and key, InputError when unreadable."""
     import yaml
 
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 
 from zcheck.model.base import Record
@@ -77,10 +78,8 @@ def run(program: str, timeout: float) -> tuple[str | None, str]:
         output, _ = process.communicate(timeout=timeout)
     except subprocess.TimeoutExpired:
         process.kill()
-        try:
+        with contextlib.suppress(subprocess.TimeoutExpired):  # a child of it may hold the pipe; it must not hold us
             process.communicate(timeout=2)
-        except subprocess.TimeoutExpired:
-            pass  # a child of it holds the pipe; it must not hold us
         return None, f"did not answer within {timeout:g} s"
     text = output[:MAX_OUTPUT].decode("utf-8", "replace")
     if process.returncode or not parse(text):

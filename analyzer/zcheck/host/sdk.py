@@ -47,9 +47,9 @@ def candidates(source: Source, hip_dir: str | None) -> list[tuple[str, str]]:
                 if entry.is_dir and is_dir(source, join(drive, folder, entry.name, "bin")):
                     found.append((join(drive, folder, entry.name), by))
         for entry in source.listing(drive):
-            if entry.is_dir and entry.name.casefold().startswith(("therock", "hip_sdk", "hip-sdk", "rocm")):
-                if is_dir(source, join(drive, entry.name, "bin")):
-                    found.append((join(drive, entry.name), "folder name"))
+            likely = entry.is_dir and entry.name.casefold().startswith(("therock", "hip_sdk", "hip-sdk", "rocm"))
+            if likely and is_dir(source, join(drive, entry.name, "bin")):
+                found.append((join(drive, entry.name), "folder name"))
     for entry_path in source.path:
         if ntpath.basename(entry_path).casefold() == "bin" and any(
             is_file(source, join(entry_path, name)) for name in ("rocblas.dll", "hipInfo.exe")
