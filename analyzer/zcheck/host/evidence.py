@@ -15,6 +15,14 @@ from zcheck.model.host import Adapter, HipRoot, Host, HostCheck, ZludaFolder
 from zcheck.model.stack import Stack
 
 # Lines that say how to set up the PC for its own sake and have no bearing on a program.
+BESIDE = {
+    "miopen.dll": "MIOpen",
+    "rocblas.dll": "rocBLAS",
+    "rocsparse.dll": "rocSPARSE",
+    "hipblaslt.dll": "hipBLASLt",
+    "libhipblaslt.dll": "hipBLASLt",
+}
+"""components that ZLUDA finds beside itself"""
 _SILENT = frozenset(("zluda-missing",))
 
 
@@ -81,7 +89,9 @@ def stack_overrides(host: Host) -> StackOverrides:
             said.append(f"HIP SDK {sdk}: {root.path} ({root.version_by or root.found_by})")
     release = ""
     if folder is not None:
-        # Performance libraries beside ZLUDA are found before those of HIP_PATH.
+        found = {BESIDE[name.casefold()] for name in folder.beside if name.casefold() in BESIDE}
+        components = tuple(sorted({*components, *found}))
+        missing = tuple(name for name in missing if name not in found)
         if folder.release and folder.confidence != "low":
             release = folder.release
             said.append(f"ZLUDA {release}: {folder.path}, told by {folder.identified_by}")

@@ -127,6 +127,8 @@ class ZludaFolder(Record, frozen=True):
     foreign: tuple[str, ...] = ()
     """files under ZLUDA's names that NVIDIA made"""
     wrong_machine: tuple[str, ...] = ()
+    beside: tuple[str, ...] = ()
+    """HIP DLLs in the folder itself, which ZLUDA finds before those of HIP_PATH"""
     gaps: tuple[ImportGap, ...] = ()
     runtime: str = ""
     """path of the amdhip64*.dll that answers to this ZLUDA"""
