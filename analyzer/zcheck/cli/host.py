@@ -59,7 +59,7 @@ def host(
         from zcheck.render import redact_product
 
         found = redact_product(found, redaction_names(root or (file if file is not None and file.is_dir() else None)))
-    typer.echo(_written(found, form), nl=False)
+    typer.echo(written(found, form), nl=False)
     if strict and any(check.level != "PASS" for check in found.checks):
         raise typer.Exit(1)
 
@@ -117,7 +117,8 @@ def redaction_names(root: Path | None) -> RedactionNames:
     )
 
 
-def _written(found: Host, form: HostFormat) -> str:
+def written(found: Host, form: HostFormat) -> str:
+    """The list in one format, ending in a line break."""
     import msgspec
 
     from zcheck.cli.host_format import as_issue, as_markdown, as_text
