@@ -26,6 +26,10 @@ Grade = Literal["not-started", "detected", "loadable", "safe-refusal", "function
 """Steps of the evidence ladder that one run can show; integration validated needs a person who checked the results"""
 
 
+Outcome = Literal["passed", "failed", "inconclusive"]
+"""inconclusive: interrupted, or ended well without ZLUDA having been seen in the process"""
+
+
 class ReleaseFile(Record, frozen=True):
     """A file that belongs into the ZLUDA folder; ``sha256`` where the release's own hash is known."""
 
@@ -217,6 +221,20 @@ class Recovery(Record, frozen=True):
     note: str = ""
 
 
+class ErrorRule(Record, frozen=True):
+    """One row of the first-error table: ``pattern`` is a regular expression tried on single lines.
+
+    ``level``: an error decides when it is the earliest; a hint only when no error was seen.
+    """
+
+    id: str
+    pattern: str
+    meaning: str
+    source: str
+    level: Literal["error", "hint"] = "error"
+    examples: tuple[str, ...] = ()
+
+
 class FirstError(Record, frozen=True):
     """The first thing that went wrong, with the rule that says so; ``line`` counts from 1 within the stream."""
 
@@ -295,7 +313,7 @@ class RunReport(Record, frozen=True, omit_defaults=False):
     staging: tuple[Restored, ...]
     staging_done: bool
     grade: Grade
-    outcome: Literal["passed", "failed"]
+    outcome: Outcome
     stdout: StreamReport
     stderr: StreamReport
     predicted: str = ""
