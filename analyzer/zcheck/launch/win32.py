@@ -252,7 +252,7 @@ def start_in_job(
         if error.winerror == _ELEVATION_REQUIRED:
             raise StartError(f"{command[0]}: it asks for administrator rights; zcheck does not raise its own") from None
         raise StartError(f"{command[0]}: cannot be started ({error.strerror or error})") from None
-    handle = int(process._handle)
+    handle = int(vars(process)["_handle"])
     tree = Job(process, job)
     try:
         if not _kernel32.AssignProcessToJobObject(job, handle):
