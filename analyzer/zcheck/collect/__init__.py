@@ -1,1 +1,5 @@
-"""Graph and facts to evidence."""
+"""Graph and facts to evidence: ``collect(...)``."""
+
+from zcheck.collect.collect import collect
+
+__all__ = ["collect"]

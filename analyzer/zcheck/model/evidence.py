@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Literal, Union, cast
+from typing import Literal, cast
 
 import msgspec
 
@@ -72,6 +72,7 @@ class FileFact(Record, frozen=True, tag="file"):
     load: LoadTime = "start"
     company: str = ""
     version: str = ""
+    description: str = ""
     path: str = ""
     dotnet: bool = False
 
@@ -159,9 +160,7 @@ class RecordedRun(Record, frozen=True, tag="run"):
     note: str = ""
 
 
-Item = Union[
-    Use, FileFact, DeviceCode, Workload, Framework, OwnPath, Limitation, Mention, HostFact, RecordedRun
-]  # fmt: skip
+Item = Use | FileFact | DeviceCode | Workload | Framework | OwnPath | Limitation | Mention | HostFact | RecordedRun
 
 
 class Evidence(Record, frozen=True):

@@ -68,6 +68,8 @@ class PeFacts(Record, frozen=True):
     is_dll: bool = False
     subsystem: str = ""
     is_dotnet: bool = False
+    any_cpu: bool = False
+    """.NET code without a 32-bit requirement: ``machine`` says x86, the process is 64-bit on a 64-bit system"""
     sections: tuple[Section, ...] = ()
     imports: tuple[ImportedDll, ...] = ()
     """ordinary imports, then delay imports (``delay`` true)"""

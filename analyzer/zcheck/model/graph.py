@@ -1,4 +1,4 @@
-"""The dependency graph that resolve/ makes, as plain frozen data (networkx is built from it where algorithms are needed)."""
+"""The dependency graph that resolve/ makes, as plain frozen data (for algorithms, networkx is built from it)."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ class Node(Record, frozen=True):
     """A module as the Windows loader sees it.
 
     ``id`` is the path relative to the bundle root for files of the bundle, else the lower-case DLL name.
-    ``load``: ``start`` when it is in the load-time closure of the entry (imports and forwarders only), ``later`` when only
-    delay, dynamic or unknown ways lead to it, ``unreached`` when no edge of this entry does.
+    ``load``: ``start`` when it is in the load-time closure of the entry (imports and forwarders only), ``later`` when
+    only delay, dynamic or unknown ways lead to it, ``unreached`` when no edge of this entry does.
     """
 
     id: str
@@ -24,6 +24,8 @@ class Node(Record, frozen=True):
     origin: Origin
     load: LoadTime = "unreached"
     path: str | None = None
+    note: str = ""
+    """what else is known of the origin: ``Microsoft Visual C++ redistributable …``, ``the host program`` …"""
 
 
 class Edge(Record, frozen=True):

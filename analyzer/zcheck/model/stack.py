@@ -61,6 +61,10 @@ class LibraryAnswer(Record, frozen=True):
     stub: bool = False
     file: str | None = None
     hip_missing: tuple[str, ...] = ()
+    start_fails: str | None = None
+    """a CUDA runtime whose every first call fails here: why"""
+    driver_only: bool = False
+    """installed by NVIDIA's driver alone, so that nobody can put it beside the program"""
     source: str | None = None
 
 

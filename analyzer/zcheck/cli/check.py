@@ -1,0 +1,98 @@
+"""``zcheck check APP``, the default verb."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from zcheck.errors import UsageError
+from zcheck.model.base import Skipped
+
+Zluda = Annotated[
+    list[str] | None,
+    typer.Option("--zluda", metavar="RELEASE", help="A ZLUDA release (v6, latest, lshqqytiger-3.9.5 …); repeatable."),
+]
+LaunchMode = Annotated[
+    str | None, typer.Option("--launch-mode", metavar="MODE", help="zluda-exe (the release's launcher) or staged.")
+]
+HipSdk = Annotated[str | None, typer.Option("--hip-sdk", metavar="VERSION", help="5.7 … 7.2, or therock.")]
+Gpu = Annotated[str | None, typer.Option("--gpu", metavar="GFX", help="The GPU target, such as gfx1100.")]
+StackName = Annotated[
+    str | None, typer.Option("--stack", metavar="NAME", help="A named stack: default, reference or therock.")
+]
+Redact = Annotated[
+    bool | None,
+    typer.Option("--redact/--no-redact", help="Take out user and machine names (as usual for what is shared)."),
+]
+
+
+def check(
+    app: Annotated[
+        Path | None, typer.Argument(metavar="APP", help="A program, a DLL, .pyd or .node, or a folder.")
+    ] = None,
+    zluda: Zluda = None,
+    launch_mode: LaunchMode = None,
+    hip_sdk: HipSdk = None,
+    gpu: Gpu = None,
+    stack: StackName = None,
+    fmt: Annotated[str, typer.Option("--format", "-f", metavar="FORMAT", help="How to print the report.")] = "text",
+    output: Annotated[
+        list[str] | None,
+        typer.Option("--output", "-o", metavar="FORMAT=FILE", help="Also write the report to a file; repeatable."),
+    ] = None,
+    tree: Annotated[bool, typer.Option("--tree", help="Show the dependency tree.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show notes and all evidence.")] = False,
+    evidence: Annotated[bool, typer.Option("--evidence", help="Print the evidence lines instead of a report.")] = False,
+    saved: Annotated[
+        Path | None,
+        typer.Option("--from", metavar="FILE", help="Judge saved evidence or a JSON report instead of APP."),
+    ] = None,
+    fail_on: Annotated[
+        str, typer.Option("--fail-on", metavar="LEVEL", help="Exit 1 from blocker, risk, setup or note on; or never.")
+    ] = "blocker",
+    redact: Redact = None,
+) -> None:
+    """Say whether a program will run through ZLUDA, what stops it, and what to do next."""
+    from zcheck.cli import output as out
+    from zcheck.cli.data import coverage
+    from zcheck.cli.pipeline import Analysis, analyse, judge_analysis, together
+    from zcheck.cli.progress import Progress
+    from zcheck.cli.saved import read_saved
+    from zcheck.cli.stacks import stacks_of
+    from zcheck.judge import FAIL_ON, exit_code
+    from zcheck.model.evidence import line
+
+    if fail_on not in FAIL_ON:
+        raise UsageError(f"--fail-on {fail_on!r} is unknown; choose one of {', '.join(FAIL_ON)}")
+    out.check_format(fmt)
+    files = out.outputs_of(output or ())
+    stacks = stacks_of(coverage(), zluda or (), launch_mode, hip_sdk, gpu, stack)
+    if (app is None) == (saved is None):
+        raise UsageError("name a program or folder to check (zcheck app.exe), or a saved file with --from")
+    analyses: list[Analysis]
+    skipped: tuple[Skipped, ...] = ()
+    if saved is not None:
+        analyses, target = read_saved(saved)
+    else:
+        assert app is not None
+        progress = Progress()
+        bundle, analyses = analyse(app, progress)
+        progress.done()
+        target, skipped = app.name or str(app), bundle.skipped
+    if evidence:
+        for number, analysis in enumerate(analyses):
+            if len(analyses) > 1:
+                out.write(f"{chr(10) if number else ''}# {analysis.entry}\n")
+            out.write("".join(f"{line(item)}\n" for item in analysis.evidence.items))
+        return
+    assumed = ["Nothing is known about the PC: the stack is assumed to be installed as it should be."]
+    reports = [judge_analysis(each, stacks, each.entry, assumptions=assumed) for each in analyses]
+    product = together(target, reports, skipped)
+    how = out.options(redact, tree, verbose)
+    out.save(product, files, how)
+    out.show(product, fmt, how)
+    code = exit_code([each for report in reports for each in report.stacks], fail_on)
+    if code:
+        raise typer.Exit(code)

@@ -1,0 +1,76 @@
+"""Restart at a seam: evidence lines, evidence JSON, or a saved report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from zcheck.cli.pipeline import Analysis
+from zcheck.errors import DataError, InputError
+from zcheck.match.loader import parse_given
+from zcheck.model.evidence import Evidence
+from zcheck.model.report import Applications, Report
+
+_LARGEST = 256 * 1024 * 1024
+
+
+def read_saved(path: Path) -> tuple[list[Analysis], str]:
+    """Analyses (without graph and facts) and the target's name from a saved file; raises InputError and DataError.
+
+    Understood are the lines that ``--evidence`` prints, the JSON of an Evidence product, and JSON reports, whose
+    evidence is judged anew.
+    """
+    try:
+        if path.stat().st_size > _LARGEST:
+            raise InputError(f"{path.name} is too large to be saved evidence")
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{path.name} cannot be read: {error.strerror or error}") from None
+    except UnicodeDecodeError:
+        raise InputError(f"{path.name} is neither evidence nor a report: it is not UTF-8 text") from None
+    if text.lstrip().startswith("{"):
+        return _json(text, path)
+    analyses = []
+    for entry, block in _blocks(text, path.name):
+        evidence, _ = parse_given(block, path.name)
+        if not evidence.items:
+            raise DataError(f"{path.name} holds no evidence line")
+        analyses.append(Analysis(entry=entry or evidence.target, evidence=evidence))
+    return analyses, path.name
+
+
+def _json(text: str, path: Path) -> tuple[list[Analysis], str]:
+    failed = ""
+    kinds: tuple[type[Evidence] | type[Report] | type[Applications], ...] = (Evidence, Report, Applications)
+    for kind in kinds:
+        try:
+            found: Evidence | Report | Applications = msgspec.json.decode(text, type=kind)
+        except msgspec.DecodeError as error:
+            failed = failed or str(error)
+            continue
+        if isinstance(found, Evidence):
+            return [Analysis(entry=found.target, evidence=found)], found.target
+        reports = found.applications if isinstance(found, Applications) else (found,)
+        return [_of_report(report, path.name) for report in reports], found.target
+    raise DataError(f"{path.name} is neither evidence nor a report of this version: {failed}")
+
+
+def _of_report(report: Report, name: str) -> Analysis:
+    evidence, _ = parse_given("\n".join(report.evidence), name)
+    target = report.entries[0] if report.entries else evidence.target
+    return Analysis(entry=report.target, evidence=Evidence(target=target, items=evidence.items), skipped=report.skipped)
+
+
+def _blocks(text: str, name: str) -> list[tuple[str, str]]:
+    """``# entry`` heads, as ``--evidence`` prints them for several entries, part the lines."""
+    blocks: list[tuple[str, list[str]]] = [("", [])]
+    for row in text.splitlines():
+        if row.startswith("# "):
+            blocks.append((row[2:].strip(), []))
+        else:
+            blocks[-1][1].append(row)
+    found = [(entry, "\n".join(rows)) for entry, rows in blocks if any(row.strip() for row in rows)]
+    if not found:
+        raise DataError(f"{name} holds no evidence")
+    return found

@@ -1,0 +1,47 @@
+"""The first actions: what to do now, most useful first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from zcheck.model.finding import Finding
+from zcheck.model.report import Verdict
+from zcheck.model.stack import Answers
+
+_MOST = 5
+
+
+def first_actions(verdict: Verdict, findings: Sequence[Finding], answers: Answers, target: str) -> tuple[str, ...]:
+    """At most five actions: an own AMD path first, then host causes, then what decided the verdict, then the start."""
+    if verdict == "no-cuda":
+        return ("Nothing to do: start it as usual.",)
+    actions: list[str] = []
+    own = [finding for finding in findings if finding.area == "own-path"]
+    deciding = [finding for finding in findings if finding.severity != "note" and finding.area != "own-path"]
+    if verdict == "unknown":
+        deciding = [finding for finding in findings if finding.limitation] or deciding
+    if verdict == "blocked":
+        deciding = [
+            f for f in deciding if f.severity == "blocker" and f.reach in ("load", "init", "called")
+        ] or deciding
+    for finding in (*own, *deciding):
+        # One line for each finding first; the second-best advice of one cause must not hide the next cause.
+        if finding.fix and finding.fix[0] not in actions:
+            actions.append(finding.fix[0])
+    if len(actions) < _MOST and verdict == "blocked":
+        actions += [text for finding in deciding[:1] for text in finding.fix[1:] if text not in actions]
+    actions = actions[:_MOST]
+    if verdict in ("likely", "needs-setup", "verified", "at-risk") and len(actions) < _MOST:
+        actions.append(start(answers, target))
+    return tuple(actions)
+
+
+def start(answers: Answers, target: str) -> str:
+    """How the program is started on this stack."""
+    stack = answers.stack
+    launcher = answers.capabilities.get("launcher", "zluda.exe")
+    sdk = "an AMD TheRock build" if stack.hip_sdk == "therock" else f"HIP SDK {stack.hip_sdk}"
+    name = f'"{target}"' if " " in target else target
+    if stack.launch_mode == "staged":
+        return f"With {sdk} installed and the files of ZLUDA {stack.zluda} placed beside the program, start {name}."
+    return f"With {sdk} installed, start it from the ZLUDA {stack.zluda} folder: {launcher} -- {name}"

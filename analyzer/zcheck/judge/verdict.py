@@ -1,0 +1,126 @@
+"""The verdict for one stack (design section 3, "Verdict" and "Fine points")."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from zcheck.judge.actions import first_actions
+from zcheck.model.evidence import DeviceCode, Evidence, Limitation, RecordedRun
+from zcheck.model.finding import Finding
+from zcheck.model.report import StackReport, Verdict, WorkloadReason
+from zcheck.model.stack import Answers
+
+SURE = ("load", "init", "called")
+
+
+def judge(
+    evidence: Evidence,
+    answers: Answers,
+    findings: Sequence[Finding],
+    workload: Sequence[WorkloadReason],
+    ignored: Sequence[Finding] = (),
+) -> StackReport:
+    """The verdict, workload, actions and findings of one stack.
+
+    A recorded run counts only for this very stack, GPU included: passed turns at-risk and likely into verified.
+    """
+    stack = answers.stack
+    verdict = _verdict(evidence, answers, findings)
+    return StackReport(
+        id=stack.id,
+        zluda=stack.zluda,
+        launch_mode=stack.launch_mode,
+        hip_sdk=stack.hip_sdk,
+        gpu=stack.gpu,
+        verdict=verdict,
+        headline=_headline(verdict, evidence, findings, workload),
+        workload={reason.family: reason.need for reason in workload},
+        workload_reasons=tuple(workload),
+        actions=first_actions(verdict, findings, answers, evidence.target),
+        findings=tuple(findings),
+        ignored=tuple(ignored),
+    )
+
+
+def cuda_seen(evidence: Evidence, answers: Answers) -> bool:
+    """True when anything of CUDA was read: a CUDA library named, or device code."""
+    named = any(library.library != "torch" for library in answers.libraries)
+    return named or any(isinstance(item, DeviceCode) and (item.containers or item.kernels) for item in evidence.items)
+
+
+def recorded_run(evidence: Evidence, answers: Answers) -> RecordedRun | None:
+    """The newest recorded run of this application on this stack and GPU."""
+    stack = answers.stack
+    runs = [
+        item
+        for item in evidence.items
+        if isinstance(item, RecordedRun)
+        and item.zluda == stack.zluda
+        and item.gpu == stack.gpu
+        and (item.hip_sdk == stack.hip_sdk or item.hip_sdk.startswith(stack.hip_sdk + "."))
+    ]
+    return max(runs, key=lambda run: run.date, default=None)
+
+
+def _verdict(evidence: Evidence, answers: Answers, findings: Sequence[Finding]) -> Verdict:
+    run = recorded_run(evidence, answers)
+    if any(finding.severity == "blocker" and finding.reach in SURE for finding in findings):
+        return "blocked"
+    if run is not None and run.outcome == "failed":
+        return "blocked"
+    seen = cuda_seen(evidence, answers)
+    limited = any(isinstance(item, Limitation) for item in evidence.items) or any(f.limitation for f in findings)
+    if limited and not _judgeable(evidence, answers):
+        return "unknown"
+    if not seen:
+        return "no-cuda"
+    severities = {finding.severity for finding in findings if finding.reach != "mention"}
+    if severities & {"blocker", "risk"}:
+        return "verified" if run is not None else "at-risk"
+    if "setup" in severities:
+        return "needs-setup"
+    return "verified" if run is not None else "likely"
+
+
+def _judgeable(evidence: Evidence, answers: Answers) -> bool:
+    """True when CUDA evidence was read that is more than a library's name in a string."""
+    if any(isinstance(item, DeviceCode) and item.kernels for item in evidence.items):
+        return True
+    cuda = {library.dll.lower() for library in answers.libraries if library.library != "torch"}
+    return any(
+        use.dll.lower() in cuda and use.kind != "mention" and (use.function or use.kind != "dynamic")
+        for use in evidence.uses()
+    )
+
+
+_PLAIN: dict[Verdict, str] = {
+    "verified": "a recorded run of this application on this stack and GPU passed",
+    "likely": "predicted loadable: no gap was found in what it uses; only a run can show that it works",
+    "needs-setup": "predicted loadable after the setup below; only a run can show that it works",
+    "at-risk": "it may start, but it uses something that fails or was never shown to work here",
+    "unknown": "cannot be judged from what could be read",
+    "no-cuda": "nothing of CUDA was found in it, so ZLUDA changes nothing for it",
+    "blocked": "it cannot work on this stack",
+}
+
+
+def _headline(
+    verdict: Verdict, evidence: Evidence, findings: Sequence[Finding], workload: Sequence[WorkloadReason]
+) -> str:
+    top = next((finding for finding in findings if finding.severity != "note"), None)
+    if verdict == "blocked":
+        sure = [finding for finding in findings if finding.severity == "blocker" and finding.reach in SURE]
+        if sure:
+            more = f" (and {len(sure) - 1} more)" if len(sure) > 1 else ""
+            return f"{sure[0].title}{more}"
+        return "a recorded run on this stack failed"
+    if verdict == "unknown":
+        limits = [finding for finding in findings if finding.limitation]
+        return f"{_PLAIN[verdict]}: {limits[0].title}" if limits else _PLAIN[verdict]
+    if verdict == "at-risk" and top is not None:
+        return f"{_PLAIN[verdict]}: {top.title}"
+    if verdict in ("likely", "needs-setup"):
+        needed = [reason.family for reason in workload if reason.need in ("required", "optional")]
+        if needed == ["gemm"]:
+            return f"{_PLAIN[verdict]}; of compute libraries it uses matrix products (GEMM) only"
+    return _PLAIN[verdict]

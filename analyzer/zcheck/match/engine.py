@@ -1,0 +1,86 @@
+"""Run the rules over one stack's context."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from zcheck.match.context import Context
+from zcheck.match.predicates import Match
+from zcheck.match.rule import Rule
+from zcheck.model.evidence import line
+from zcheck.model.finding import REACHES, SEVERITIES, Finding
+from zcheck.model.stack import Answers
+
+_LINES = 20
+_NAMES = 8
+
+
+def match(rules: Iterable[Rule], context: Context) -> tuple[Finding, ...]:
+    """All findings for one stack (``build_context``), worst first, then in the order of rule id and module."""
+    findings = [_finding(rule, found, context.answers) for rule in rules for found in rule.when.matches(context)]
+    return tuple(sorted(dict.fromkeys(findings), key=_order))
+
+
+def _order(finding: Finding) -> tuple[object, ...]:
+    return (
+        not finding.first,
+        -REACHES.index(finding.reach) if finding.severity == "blocker" else 0,
+        -SEVERITIES.index(finding.severity),
+        -REACHES.index(finding.reach),
+        finding.id,
+        finding.module or "",
+        finding.library or "",
+        finding.functions,
+    )
+
+
+class _Words(dict[str, str]):
+    """What a message may name; a word that this match does not bind reads as nothing."""
+
+    def __missing__(self, key: str) -> str:
+        return ""
+
+
+def names(functions: tuple[str, ...]) -> str:
+    """A list for a sentence: the first few names, and how many more."""
+    if not functions:
+        return "functions"
+    shown = ", ".join(functions[:_NAMES])
+    return shown if len(functions) <= _NAMES else f"{shown} and {len(functions) - _NAMES} more"
+
+
+def _finding(rule: Rule, found: Match, answers: Answers) -> Finding:
+    stack = answers.stack
+    words = _Words(
+        found.bound,
+        module=found.module or "the program",
+        library=found.library or "",
+        functions=names(found.functions),
+        count=str(len(found.functions)),
+        release=stack.zluda,
+        hip_sdk=stack.hip_sdk,
+        gpu=stack.gpu or "",
+    )
+    lines = [line(item) for item in found.evidence]
+    if len(lines) > _LINES:
+        lines = [*lines[:_LINES], f"and {len(lines) - _LINES} more"]
+    levels = ("low", "medium", "high")
+    confidence = min(rule.confidence, found.confidence, key=levels.index)
+    return Finding(
+        id=rule.id,
+        # What is only mentioned in a string is no more than a note (design section 3, "Fine points").
+        severity="note" if found.reach == "mention" else rule.severity,
+        reach=found.reach,
+        confidence=confidence,
+        title=rule.title,
+        module=found.module,
+        library=found.library,
+        functions=found.functions,
+        message=" ".join(rule.explain.format_map(words).split()),
+        fix=tuple(" ".join(text.format_map(words).split()) for text in rule.fix),
+        evidence=tuple(dict.fromkeys(lines)),
+        area=rule.area,
+        limitation=rule.limitation,
+        first=rule.first,
+        refs=rule.refs,
+    )

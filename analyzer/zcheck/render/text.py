@@ -1,0 +1,426 @@
+"""Text for a terminal: the verdict first, then what to do, then why."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING
+
+from zcheck.model.finding import Finding
+from zcheck.model.report import Applications, Report, StackReport
+from zcheck.render import graphview, view
+from zcheck.render.options import RenderOptions
+from zcheck.render.safe import ascii_text, visible
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+    from rich.table import Table
+    from rich.text import Text
+
+FIRST_ACTIONS = 3
+NAMES_SHOWN = 24
+ROWS_SHOWN = 40
+EVIDENCE_SHOWN = 4
+_STYLES = {
+    "blocked": "bold red",
+    "unknown": "bold magenta",
+    "at-risk": "bold yellow",
+    "needs-setup": "bold cyan",
+    "likely": "bold green",
+    "verified": "bold green",
+    "no-cuda": "bold blue",
+    "blocker": "bold red",
+    "risk": "yellow",
+    "setup": "cyan",
+    "note": "dim",
+}
+_STATE_STYLES = {
+    "not-exported": "red",
+    "library-missing": "red",
+    "ends-process": "red",
+    "returns-error": "yellow",
+    "partial": "yellow",
+}
+
+
+def render(product: Report | Applications, options: RenderOptions) -> str:
+    """The text of a product: one verdict line a stack, then the parts of ``_Writer``."""
+    writer = _Writer(options)
+    if isinstance(product, Applications):
+        writer.applications(product)
+    else:
+        writer.report(product)
+    return writer.text()
+
+
+class _Writer:
+    """Prints parts one after the other into one text; every string passes ``clean`` first."""
+
+    def __init__(self, options: RenderOptions) -> None:
+        from rich.console import Console
+
+        self.options = options
+        self.clean = ascii_text if options.ascii_only else visible
+        self._file = io.StringIO()
+        self.console: Console = Console(
+            file=self._file,
+            width=options.width,
+            force_terminal=options.color,
+            no_color=not options.color,
+            color_system="standard" if options.color else None,
+            highlight=False,
+            emoji=False,
+            markup=False,
+            legacy_windows=False,
+            _environ={},
+        )
+
+    def text(self) -> str:
+        """What was written, without blanks at line ends."""
+        lines = self._file.getvalue().splitlines()
+        return "\n".join(line.rstrip() for line in lines).strip("\n") + "\n"
+
+    # --- building blocks
+
+    def styled(self, *parts: tuple[str, str] | str) -> Text:
+        """One text of (string, style) parts, made safe."""
+        from rich.text import Text
+
+        text = Text(overflow="fold")
+        for part in parts:
+            string, style = part if isinstance(part, tuple) else (part, "")
+            text.append(self.clean(string), style=style)
+        return text
+
+    def hang(self, lead: Text, body: RenderableType, indent: int = 0) -> None:
+        """``lead`` in a column of its own width, ``body`` wrapped beside it."""
+        from rich.padding import Padding
+        from rich.table import Table
+
+        grid = Table.grid(padding=(0, 0))
+        grid.add_column(width=len(lead.plain), no_wrap=True)
+        grid.add_column(overflow="fold")
+        grid.add_row(lead, body)
+        self.console.print(Padding(grid, (0, 0, 0, indent)))
+
+    def table(self) -> Table:
+        """An empty table with a line under its head."""
+        from rich import box
+        from rich.table import Table
+
+        return Table(box=box.ASCII if self.options.ascii_only else box.SIMPLE, pad_edge=False, show_edge=False)
+
+    def heading(self, title: str) -> None:
+        """A blank line and a heading."""
+        self.console.print()
+        self.console.print(self.styled((title, "bold")))
+
+    # --- parts
+
+    def applications(self, product: Applications) -> None:
+        """All verdict lines first, then each application's report."""
+        for report in product.applications:
+            self.verdicts(report)
+        summary = ", ".join(
+            f"{count} {view.VERDICT_WORDS[verdict].lower()}" for verdict, count in view.counts(product).items()
+        )
+        self.console.print()
+        self.console.print(
+            self.styled(
+                f"{view.plural(len(product.applications), 'program')} in {product.target}: {summary or 'none judged'}"
+            )
+        )
+        for report in product.applications:
+            self.console.print()
+            self.console.print(self.styled(("─" * min(40, self.options.width), "dim")))
+            self.report(report, closing=False)
+        self.skipped([(s.path, s.reason) for s in product.skipped])
+        self.closing(product.zcheck, product.database, [s for r in product.applications for s in r.stacks])
+
+    def report(self, report: Report, closing: bool = True) -> None:
+        """One application."""
+        self.verdicts(report)
+        self.actions(report)
+        self.workload(report)
+        self.comparison(report)
+        self.findings(report)
+        self.functions(report)
+        self.device_code(report)
+        if self.options.tree:
+            self.tree(report)
+        self.ignored(report)
+        self.skipped([(s.path, s.reason) for s in report.skipped])
+        if report.assumptions:
+            self.heading("Taken for granted")
+            for assumption in report.assumptions:
+                self.hang(self.styled("- "), self.styled(assumption), 2)
+        if closing:
+            self.closing(report.zcheck, report.database, report.stacks)
+
+    def verdicts(self, report: Report) -> None:
+        """The verdict lines; the first of them is the first line of the output."""
+        if not report.stacks:
+            self.console.print(self.styled(("UNKNOWN", "bold magenta"), f"  {report.target}: no stack was judged"))
+        width = max((len(view.VERDICT_WORDS[s.verdict]) for s in report.stacks), default=0)
+        for stack in report.stacks:
+            word = view.VERDICT_WORDS[stack.verdict].ljust(width)
+            self.hang(self.styled((word, _STYLES[stack.verdict]), "  "), self.styled(view.verdict_line(report, stack)))
+
+    def actions(self, report: Report) -> None:
+        """The first actions; those that differ by stack under the stack's name."""
+        with_actions = [stack for stack in report.stacks if stack.actions]
+        if not with_actions:
+            return
+        self.heading("What to do first")
+        groups: dict[tuple[str, ...], list[StackReport]] = {}
+        for stack in with_actions:
+            groups.setdefault(stack.actions, []).append(stack)
+        for actions, stacks in groups.items():
+            if len(report.stacks) > 1:
+                self.console.print(self.styled("  " + "; ".join(view.stack_label(s) for s in stacks) + ":"))
+            shown = actions if self.options.verbose else actions[:FIRST_ACTIONS]
+            for number, action in enumerate(shown, 1):
+                self.hang(self.styled((f"{number}. ", "bold")), self.styled(action), 2)
+            if len(actions) > len(shown):
+                self.console.print(self.styled((f"     {len(actions) - len(shown)} more with --verbose", "dim")))
+
+    def workload(self, report: Report) -> None:
+        """Workload families by need; once where the stacks agree."""
+        if not any(stack.workload for stack in report.stacks):
+            return
+        self.heading("Workload")
+        alike = len({tuple(stack.workload.items()) for stack in report.stacks}) == 1
+        for stack in report.stacks[:1] if alike else report.stacks:
+            if not alike:
+                self.console.print(self.styled("  " + view.stack_label(stack) + ":"))
+            for need, families in view.workload_words(stack).items():
+                self.hang(
+                    self.styled((f"{need}: ", "bold" if need == "required" else "")),
+                    self.styled(", ".join(families)),
+                    2,
+                )
+            for reason in stack.workload_reasons:
+                if reason.reasons and reason.need in ("required", "optional"):
+                    self.hang(
+                        self.styled((f"{reason.family}: ", "dim")),
+                        self.styled((self.names(reason.reasons, 6), "dim")),
+                        4,
+                    )
+        if report.frameworks:
+            self.hang(self.styled("frameworks: "), self.styled(", ".join(report.frameworks)), 2)
+
+    def comparison(self, report: Report) -> None:
+        """With several stacks: one column each, verdicts and severities by finding."""
+        if len(report.stacks) < 2:
+            return
+        labels = view.short_labels(report)
+        self.heading("Stack by stack")
+        table = self.table()
+        table.add_column("", overflow="fold", min_width=16)
+        for stack in report.stacks:
+            table.add_column(self.styled(labels[stack.id]), overflow="fold", min_width=8)
+        table.add_row(
+            "verdict", *(self.styled((view.VERDICT_WORDS[s.verdict], _STYLES[s.verdict])) for s in report.stacks)
+        )
+        for finding, cells in view.rule_rows(report):
+            marks = [cells.get(stack.id, "") for stack in report.stacks]
+            name = finding.id + (f" in {finding.module}" if finding.module else "")
+            table.add_row(self.styled(name), *(self.styled((mark or "-", _STYLES.get(mark, "dim"))) for mark in marks))
+        self.console.print(table)
+        self.console.print(self.styled(("  - = not found on that stack", "dim")))
+
+    def findings(self, report: Report) -> None:
+        """Every finding once, the most severe first."""
+        rows = view.merged(report)
+        if not rows:
+            return
+        self.heading("Findings")
+        labels = view.short_labels(report)
+        for row in rows:
+            finding = row.finding
+            word = view.SEVERITY_WORDS[finding.severity]
+            self.console.print()
+            self.hang(
+                self.styled((word.ljust(8), _STYLES[finding.severity])),
+                self.styled((finding.id, "bold"), "  " + finding.title),
+                2,
+            )
+            self.finding_body(finding, [labels[s] for s in row.stacks] if len(report.stacks) > 1 else [])
+
+    def finding_body(self, finding: Finding, stacks: list[str]) -> None:
+        """Where, why, what to do, and the evidence of one finding."""
+        place = " ".join(
+            part
+            for part in (finding.module and f"in {finding.module}", finding.library and f"for {finding.library}")
+            if part
+        )
+        where = "; ".join(
+            part
+            for part in (
+                place,
+                f"reach: {finding.reach} ({view.REACH_MEANING[finding.reach]})",
+                f"confidence: {finding.confidence}",
+                "fails before the program's own causes" if finding.first else "",
+                f"on {', '.join(stacks)}" if stacks else "",
+            )
+            if part
+        )
+        self.hang(self.styled(("where     ", "dim")), self.styled(where), 4)
+        if finding.functions:
+            self.hang(self.styled(("functions ", "dim")), self.styled(self.names(finding.functions, NAMES_SHOWN)), 4)
+        if finding.message:
+            self.hang(self.styled(("why       ", "dim")), self.styled(finding.message), 4)
+        for number, fix in enumerate(finding.fix):
+            self.hang(self.styled(("to do     " if number == 0 else " " * 10, "dim")), self.styled(fix), 4)
+        shown = finding.evidence if self.options.verbose else finding.evidence[:EVIDENCE_SHOWN]
+        for number, line in enumerate(shown):
+            self.hang(self.styled(("evidence  " if number == 0 else " " * 10, "dim")), self.styled((line, "dim")), 4)
+        if len(finding.evidence) > len(shown):
+            self.console.print(
+                self.styled((f"              {len(finding.evidence) - len(shown)} more with --verbose", "dim"))
+            )
+        if self.options.verbose:
+            for number, ref in enumerate(finding.refs):
+                self.hang(self.styled(("see       " if number == 0 else " " * 10, "dim")), self.styled((ref, "dim")), 4)
+
+    def functions(self, report: Report) -> None:
+        """CUDA functions: by library and state for one stack, else a table with a column a stack."""
+        if not report.functions:
+            return
+        self.heading("CUDA functions in use")
+        if len(report.stacks) != 1:
+            self.function_table(report)
+            return
+        stack = report.stacks[0]
+        for library, states in view.by_state(report.functions, stack.id).items():
+            total = sum(len(functions) for functions in states.values())
+            parts = ", ".join(f"{len(functions)} {state}" for state, functions in states.items())
+            self.hang(self.styled(f"{library}  "), self.styled(f"{view.plural(total, 'function')}: {parts}"), 2)
+            for state, functions in states.items():
+                names = self.names([f.name for f in functions], NAMES_SHOWN)
+                self.hang(self.styled((f"{state}: ", _STATE_STYLES.get(state, "dim"))), self.styled(names), 4)
+                if state == "partial":
+                    self.limits([(f.name, f.limit.get(stack.id, "")) for f in functions])
+
+    def function_table(self, report: Report) -> None:
+        """One row a function, those that need attention somewhere; the rest as names."""
+        labels = view.short_labels(report)
+        fine = [f for f in report.functions if f.state and set(f.state.values()) == {"implemented"}]
+        rest = [f for f in report.functions if f not in fine]
+        shown = rest if self.options.verbose else rest[:ROWS_SHOWN]
+        if shown:
+            table = self.table()
+            table.add_column("", overflow="fold", min_width=16)
+            for stack in report.stacks:
+                table.add_column(self.styled(labels[stack.id]), overflow="fold", min_width=8)
+            for function in shown:
+                states = [function.state.get(stack.id, "unknown") for stack in report.stacks]
+                cells = (self.styled((state, _STATE_STYLES.get(state, "dim"))) for state in states)
+                table.add_row(self.styled(f"{function.library}!{function.name}"), *cells)
+            self.console.print(table)
+            limits = {(f.name, limit) for f in shown for limit in f.limit.values()}
+            self.limits(sorted(limits))
+        if len(rest) > len(shown):
+            self.console.print(self.styled((f"  {len(rest) - len(shown)} more with --verbose", "dim")))
+        if fine:
+            names = self.names([f"{f.library}!{f.name}" for f in fine], NAMES_SHOWN)
+            self.hang(self.styled(("implemented everywhere: ", "dim")), self.styled(names), 2)
+
+    def limits(self, limits: list[tuple[str, str]]) -> None:
+        """What a partial function does not do."""
+        grouped: dict[str, list[str]] = {}
+        for name, limit in limits:
+            if limit:
+                grouped.setdefault(limit, []).append(name)
+        for limit, names in grouped.items():
+            self.hang(self.styled(("limit: ", "dim")), self.styled((f"{self.names(names, 4)}: {limit}", "dim")), 6)
+
+    def device_code(self, report: Report) -> None:
+        """What each release does with the device code of each module."""
+        if not report.device_code:
+            return
+        self.heading("Device code")
+        for code in report.device_code:
+            kinds = {kind: sum(e.kind == kind for e in code.entries) for kind in sorted({e.kind for e in code.entries})}
+            inside = ", ".join(f"{count} {kind}" for kind, count in kinds.items()) or "no entries"
+            self.console.print(self.styled(f"  {code.module} {code.section}: {inside}"))
+            for release, replay in code.replay.items():
+                words = view.replay_words(
+                    replay.kernels, replay.loadable, replay.dropped, replay.stub, replay.empty, replay.lost
+                )
+                failing = f"; the load fails: {replay.load_fails}" if replay.load_fails else ""
+                self.hang(self.styled(f"ZLUDA {release}: "), self.styled(words + failing), 4)
+                for reason in replay.reasons[: None if self.options.verbose else 3]:
+                    self.hang(self.styled("- "), self.styled((reason, "dim")), 6)
+            for note in code.notes:
+                self.hang(self.styled("- "), self.styled((note, "dim")), 4)
+
+    def tree(self, report: Report) -> None:
+        """The dependency tree; Windows' own modules only with ``verbose``."""
+        graph = graphview.build(report, system=self.options.verbose)
+        stack = report.stacks[0].id if report.stacks else None
+        self.heading("Dependencies")
+        for line in graphview.tree(graph):
+            bars = "".join("│  " if more else "   " for more in line.branches[:-1])
+            lead = bars + (("├─ " if line.branches[-1] else "└─ ") if line.branches else "")
+            role = line.node.role(stack)
+            words = [role] if line.node.kind != "entry" else []
+            if line.edge:
+                words += [graphview.KIND_WORDS[kind] for kind in line.edge.kinds]
+                if line.edge.functions:
+                    words.append(view.plural(len(line.edge.functions), "function"))
+            if line.again:
+                words.append("shown above")
+            style = {"missing": "red", "absent": "red", "passed-through": "yellow", "replaced": "green"}.get(role, "")
+            self.hang(
+                self.styled(("  " + lead, "dim")),
+                self.styled((line.node.name, style), ("  " + ", ".join(words), "dim")),
+            )
+        roles = {node.role(stack) for node in graph.nodes}
+        for role, meaning in view.ROLE_MEANING.items():
+            if role in roles:
+                self.hang(self.styled((f"{role} = ", "dim")), self.styled((meaning, "dim")), 2)
+        hidden = len(report.modules) - sum(
+            1 for m in report.modules if not m.role or set(m.role.values()) != {"system"}
+        )
+        if hidden and not self.options.verbose:
+            self.console.print(
+                self.styled((f"  {view.plural(hidden, 'module')} of Windows left out; shown with --verbose", "dim"))
+            )
+
+    def ignored(self, report: Report) -> None:
+        """Findings that the configuration ignores."""
+        rows = view.merged(report, ignored=True)
+        if rows:
+            self.heading("Ignored by zcheck.toml")
+            for row in rows:
+                self.hang(
+                    self.styled("- "),
+                    self.styled(f"{row.finding.id} ({row.finding.severity}): {row.finding.message}"),
+                    2,
+                )
+
+    def skipped(self, items: list[tuple[str, str]]) -> None:
+        """What was not judged, and why."""
+        if not items:
+            return
+        self.heading("Not judged")
+        shown = items if self.options.verbose else items[:12]
+        for path, reason in shown:
+            self.hang(self.styled("- "), self.styled(f"{path}: {reason}"), 2)
+        if len(items) > len(shown):
+            self.console.print(self.styled((f"  {len(items) - len(shown)} more with --verbose", "dim")))
+
+    def closing(self, version: str, database: str, stacks: list[StackReport] | tuple[StackReport, ...]) -> None:
+        """What the words mean, and what this rests on."""
+        self.console.print()
+        seen = {stack.verdict for stack in stacks}
+        for verdict, meaning in view.VERDICT_MEANING.items():
+            if verdict in seen:
+                self.hang(self.styled((f"{view.VERDICT_WORDS[verdict]} = ", "dim")), self.styled((meaning, "dim")))
+        self.console.print(self.styled((f"{view.DISCLAIMER} zcheck {version}, database {database}.", "dim")))
+
+    def names(self, names: list[str] | tuple[str, ...], limit: int) -> str:
+        """Names joined by commas, the rest as a count unless ``verbose``."""
+        if self.options.verbose or len(names) <= limit:
+            return ", ".join(names)
+        return ", ".join(names[:limit]) + f" and {len(names) - limit} more"

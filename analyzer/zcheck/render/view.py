@@ -1,0 +1,175 @@
+"""What several formats say in the same words: verdicts, stacks, findings merged over stacks, functions by state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from zcheck.model.base import Record
+from zcheck.model.finding import SEVERITIES, Finding
+from zcheck.model.report import VERDICTS, WORKLOADS, Applications, FunctionReport, Report, StackReport, Verdict
+
+VERDICT_WORDS: dict[Verdict, str] = {
+    "verified": "VERIFIED",
+    "likely": "LIKELY",
+    "needs-setup": "NEEDS SETUP",
+    "at-risk": "AT RISK",
+    "blocked": "BLOCKED",
+    "unknown": "UNKNOWN",
+    "no-cuda": "NO CUDA",
+}
+VERDICT_MEANING: dict[Verdict, str] = {
+    "verified": "a recorded run of this application on this stack and GPU passed",
+    "likely": "predicted loadable: nothing found that stops it; nothing was run",
+    "needs-setup": "predicted loadable once the setup steps are done; nothing was run",
+    "at-risk": "predicted loadable, but something it may use is known to fail; nothing was run",
+    "blocked": "something it certainly uses cannot work on this stack",
+    "unknown": "too little could be read to judge",
+    "no-cuda": "no use of CUDA was found",
+}
+SEVERITY_WORDS = {"blocker": "BLOCKER", "risk": "RISK", "setup": "SETUP", "note": "NOTE"}
+REACH_MEANING = {
+    "load": "when it starts",
+    "init": "at every CUDA start",
+    "called": "shown to be called",
+    "use": "imported, the call was not seen",
+    "mention": "a string only",
+}
+# Order in which states are listed: what needs attention first.
+STATES = (
+    "not-exported",
+    "library-missing",
+    "ends-process",
+    "returns-error",
+    "partial",
+    "no-op",
+    "unknown",
+    "implemented",
+)
+ROLE_MEANING = {
+    "replaced": "the stack answers with its own library",
+    "passed-through": "NVIDIA's own library runs on top of the stack's nvcuda",
+    "absent": "nobody provides it",
+    "system": "part of Windows",
+    "bundle": "the application's own",
+    "missing": "not found in the bundle",
+}
+DISCLAIMER = 'Read from files alone: the most it can say is "predicted loadable", never that it works.'
+
+
+class Merged(Record, frozen=True):
+    """A finding and the stacks (ids) it holds on."""
+
+    finding: Finding
+    stacks: tuple[str, ...]
+
+
+def reports(product: Report | Applications) -> tuple[Report, ...]:
+    """The reports of a product, one an application."""
+    return product.applications if isinstance(product, Applications) else (product,)
+
+
+def stack_label(stack: StackReport) -> str:
+    """``ZLUDA v6 + HIP SDK 6.4``, with the launch mode and GPU where they are not the usual."""
+    hip = "TheRock" if stack.hip_sdk == "therock" else f"HIP SDK {stack.hip_sdk}"
+    mode = ", staged" if stack.launch_mode == "staged" else ""
+    return f"ZLUDA {stack.zluda} + {hip}{mode}" + (f" on {stack.gpu}" if stack.gpu else "")
+
+
+def short_labels(report: Report) -> dict[str, str]:
+    """The shortest labels that still tell the stacks of a report apart, by stack id."""
+    stacks = report.stacks
+    parts = {
+        s.id: [
+            s.zluda,
+            "staged" if s.launch_mode == "staged" else "zluda.exe",
+            "TheRock" if s.hip_sdk == "therock" else f"HIP {s.hip_sdk}",
+            s.gpu or "any GPU",
+        ]
+        for s in stacks
+    }
+    differs = [len({p[i] for p in parts.values()}) > 1 for i in range(4)]
+    differs[0] = differs[0] or not any(differs)
+    return {key: " ".join(part for part, told in zip(p, differs, strict=True) if told) for key, p in parts.items()}
+
+
+def verdict_line(report: Report, stack: StackReport) -> str:
+    """What stands behind the verdict word: target, stack and headline."""
+    return f"{report.target}  on {stack_label(stack)}: {stack.headline}"
+
+
+def merged(report: Report, ignored: bool = False) -> tuple[Merged, ...]:
+    """Findings of all stacks, equal ones once; the most severe first, else in the order of the stacks."""
+    found: dict[str, tuple[Finding, list[str]]] = {}
+    for stack in report.stacks:
+        for finding in stack.ignored if ignored else stack.findings:
+            key = repr(
+                (finding.id, finding.severity, finding.module, finding.library, finding.functions, finding.message)
+            )
+            found.setdefault(key, (finding, []))[1].append(stack.id)
+    rows = [Merged(finding, tuple(dict.fromkeys(stacks))) for finding, stacks in found.values()]
+    return tuple(sorted(rows, key=lambda row: (not row.finding.first, -SEVERITIES.index(row.finding.severity))))
+
+
+def rule_rows(report: Report) -> tuple[tuple[Finding, dict[str, str]], ...]:
+    """One row a rule and module: the first such finding, and the severity by stack id."""
+    rows: dict[tuple[str, str | None], tuple[Finding, dict[str, str]]] = {}
+    for row in merged(report):
+        _, cells = rows.setdefault((row.finding.id, row.finding.module), (row.finding, {}))
+        for stack in row.stacks:
+            cells.setdefault(stack, row.finding.severity)
+    return tuple(rows.values())
+
+
+def workload_words(stack: StackReport) -> dict[str, list[str]]:
+    """Families by need, in the order required, optional, unknown, not seen."""
+    needs = ("required", "optional", "unknown", "not seen")
+    families = families_of(stack)
+    grouped = {need: [family for family in families if stack.workload[family] == need] for need in needs}
+    return {need: names for need, names in grouped.items() if names}
+
+
+def families_of(stack: StackReport) -> list[str]:
+    """The families of a stack's workload in the usual order, unusual ones behind."""
+    return [f for f in WORKLOADS if f in stack.workload] + sorted(f for f in stack.workload if f not in WORKLOADS)
+
+
+def by_state(functions: Iterable[FunctionReport], stack_id: str) -> dict[str, dict[str, list[FunctionReport]]]:
+    """Functions by library, then by state on that stack (worst first)."""
+    libraries: dict[str, dict[str, list[FunctionReport]]] = {}
+    for function in functions:
+        state = function.state.get(stack_id, "unknown")
+        libraries.setdefault(function.library, {}).setdefault(state, []).append(function)
+    return {lib: {s: states[s] for s in STATES if s in states} for lib, states in sorted(libraries.items())}
+
+
+def worst(stacks: Iterable[StackReport]) -> Verdict | None:
+    """The most severe verdict of several stacks; None without any."""
+    seen = {stack.verdict for stack in stacks}
+    return next((verdict for verdict in VERDICTS if verdict in seen), None)
+
+
+def counts(product: Applications) -> dict[Verdict, int]:
+    """Applications by their worst verdict, the most severe first."""
+    seen = [worst(report.stacks) or "unknown" for report in product.applications]
+    return {verdict: seen.count(verdict) for verdict in VERDICTS if verdict in seen}
+
+
+def replay_words(kernels: int, loadable: int, dropped: int, stub: int, empty: int, lost: int) -> str:
+    """One clause on what a release does with device code: counts of kernels."""
+    parts = [f"{loadable} of {kernels} kernels loadable"]
+    parts += [
+        f"{n} {word}"
+        for n, word in (
+            (dropped, "dropped"),
+            (lost, "lost with their module"),
+            (stub, "only stubs"),
+            (empty, "without PTX"),
+        )
+        if n
+    ]
+    return ", ".join(parts)
+
+
+def plural(count: int, one: str, many: str | None = None) -> str:
+    """``1 file``, ``2 files``."""
+    return f"{count} {one if count == 1 else many or one + 's'}"

@@ -1,0 +1,7 @@
+.include "thunk.inc"
+thunk torch_cuda_is_available, "?is_available@cuda@torch@@YA_NXZ"
+thunk at_cuda_warp_size, "?warp_size@cuda@at@@YAHXZ"
+thunk conv2d_impl, "??0Conv2dImpl@nn@torch@@QEAA@U?$ConvOptions@$01@12@@Z"
+thunk conv2d_impl_forward, "?forward@Conv2dImpl@nn@torch@@QEAA?AVTensor@at@@AEBV45@@Z"
+thunk at_conv2d, "?call@conv2d@_ops@at@@SA?AVTensor@3@AEBV43@0AEBV?$optional@VTensor@at@@@std@@V?$ArrayRef@VSymInt@c10@@@c10@@22VSymInt@8@@Z"
+thunk at_relu, "?call@relu@_ops@at@@SA?AVTensor@3@AEBV43@@Z"
