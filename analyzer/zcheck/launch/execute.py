@@ -125,7 +125,7 @@ def _run(
     if wine:
         # Wine reports each DLL that it loads; streams takes these lines out of the program's own output
         old = variables.get("WINEDEBUG", "-all")
-        child["WINEDEBUG"] = f"{old},+loaddll" if old else "+loaddll"
+        child["WINEDEBUG"] = f"{old},+loaddll,err+module" if old else "+loaddll"
     finder = Finder(rules)
     notes: list[str] = []
     if opened and (lost := journal.verify(opened)):

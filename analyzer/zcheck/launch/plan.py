@@ -76,16 +76,19 @@ def make_plan(situation: Situation, request: Request) -> Plan:
     """The plan; nothing is touched. A plan with refusals must not be applied."""
     program, release, hip, system = situation.program, situation.release, situation.hip, situation.system
     refusals = list(preflight.check_program(program, release, windows=system.windows))
+    warnings: list[str] = []
     state, trouble = preflight.check_zluda(_needed(release, request, program), situation.zluda)
     refusals += trouble
     if program.kind == "pe":
-        refusals += preflight.check_hip(release, hip)
+        loaded = {item.dll for item in situation.demand.wanted}
+        no, unsure = preflight.check_hip(release, hip, loaded, situation.zluda)
+        refusals += no
+        warnings += unsure
         if not system.windows and not system.wine:
             refusals.append(Refusal("no-wine", f"{program.name} is a Windows program; install Wine to run it here"))
     if situation.verdict == "blocked":
         why_not = situation.headline or "zcheck's verdict is blocked"
         refusals.append(Refusal("blocked", f"{why_not}; --anyway runs it all the same", anyway=True))
-    warnings: list[str] = []
     strategy, why, no = _strategy(situation, request, usable=not trouble)
     refusals += no
     if strategy == "zluda-exe" and not situation.zluda.path.isascii() and not situation.zluda_short:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 
 from zcheck.model.launch import Folder, HipInstallation, Program, Refusal, ReleaseFiles
 
@@ -67,32 +67,49 @@ def check_zluda(release: ReleaseFiles, folder: Folder) -> tuple[str, list[Refusa
     return ("verified" if known == len(release.files) else "unknown"), []
 
 
-def check_hip(release: ReleaseFiles, hip: HipInstallation) -> Iterator[Refusal]:
-    """HIP files without which ZLUDA stops, from v6-preview.28 on with a dialog that waits for a click."""
-    runtimes = (*hip.files, *hip.driver_files)
+# Almost every program that loads these calls them; others (cuDNN in a trainer of linear layers) may never be called
+_CALLED = ("cublas", "cublasLt")
+
+
+def check_hip(
+    release: ReleaseFiles, hip: HipInstallation, loaded: Container[str], beside: Folder
+) -> tuple[list[Refusal], list[str]]:
+    """HIP files without which ZLUDA stops, from v6-preview.28 on with a dialog that waits for a click.
+
+    ``loaded``: lower-case DLL names that the program loads; ``beside``: the ZLUDA folder, where ZLUDA looks first.
+    Returns refusals, and warnings for libraries that may never be called.
+    """
+    refusals: list[Refusal] = []
+    warnings: list[str] = []
     place = f"{hip.root}/bin" if hip.root else "a HIP SDK"
-    if release.hip_runtimes and not any(name.lower() in runtimes for name in release.hip_runtimes):
-        wanted = " or ".join(release.hip_runtimes)
-        yield Refusal(
-            "hip-runtime",
-            f"{wanted} is neither in {place} nor in System32; install AMD's driver and the HIP SDK, or give --hip-dir",
-            anyway=True,
+    runtimes = (*hip.files, *hip.driver_files)
+    if release.hip_runtimes and not any(name.lower() in runtimes or beside.get(name) for name in release.hip_runtimes):
+        text = (
+            f"{' or '.join(release.hip_runtimes)} is neither beside ZLUDA nor in {place} nor in System32; install AMD's "
+            "driver and the HIP SDK, or give --hip-dir"
         )
-    if not release.hip_path_read:
-        return
-    for names in release.hip_libraries:
-        if not any(name.lower() in hip.files for name in names):
-            yield Refusal(
-                "hip-library",
-                f"{' or '.join(names)} is not in {place}; ZLUDA would stop "
-                "with a dialog. Give --hip-dir, or install the HIP SDK with its libraries",
-                anyway=True,
+        refusals.append(Refusal("hip-runtime", text, anyway=True))
+    for need in release.hip_needs if release.hip_path_read else ():
+        if not any(name.lower() in loaded for name in need.dll_names):
+            continue
+        for names in need.hip:
+            if any(name.lower().startswith("amdhip64") for name in names):
+                continue
+            if any(name.lower() in hip.files or beside.get(name) for name in names):
+                continue
+            text = (
+                f"{' or '.join(names)}, which ZLUDA's {need.library} needs, is neither beside ZLUDA nor in {place}; "
+                "ZLUDA stops with a dialog at its first use"
             )
+            if need.library in _CALLED:
+                refusals.append(Refusal("hip-library", f"{text}. Give --hip-dir, or install the HIP SDK", anyway=True))
+            else:
+                warnings.append(text)
     base = hip.gpu.split(":")[0]  # hipInfo adds features: gfx90a:sramecc+:xnack-
     if base and hip.tensile and base not in hip.tensile:
-        yield Refusal(
-            "hip-tensile",
-            f"rocBLAS of this HIP SDK has no kernels for {base} (it has {', '.join(hip.tensile)}); every matrix "
-            "product would fail",
-            anyway=True,
+        text = (
+            f"rocBLAS of this HIP SDK has no kernels for {base} (it has {', '.join(hip.tensile)}); every matrix product "
+            "would fail"
         )
+        refusals.append(Refusal("hip-tensile", text, anyway=True))
+    return list(dict.fromkeys(refusals)), list(dict.fromkeys(warnings))

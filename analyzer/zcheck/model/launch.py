@@ -37,6 +37,14 @@ class ReleaseFile(Record, frozen=True):
     sha256: str | None = None
 
 
+class HipNeed(Record, frozen=True):
+    """What one ZLUDA library needs from the HIP SDK, each DLL with its alternative names."""
+
+    library: str
+    dll_names: tuple[str, ...]
+    hip: tuple[tuple[str, ...], ...]
+
+
 class ReleaseFiles(Record, frozen=True):
     """What one ZLUDA release is made of, as far as launching goes (tables ``launcher`` and ``layouts``).
 
@@ -51,8 +59,7 @@ class ReleaseFiles(Record, frozen=True):
     injected: tuple[str, ...] = ()
     machine: Machine = "x64"
     hip_runtimes: tuple[str, ...] = ("amdhip64_7.dll", "amdhip64_6.dll")
-    hip_libraries: tuple[tuple[str, ...], ...] = ()
-    """HIP libraries that it wants, each with its alternative names: ``(("rocblas.dll",), ("hipblaslt.dll", …))``"""
+    hip_needs: tuple[HipNeed, ...] = ()
     hip_path_read: bool = True
     zluda_cc: bool = True
     """it reads ZLUDA_CC"""
@@ -67,6 +74,17 @@ class FolderFile(Record, frozen=True):
     machine: Machine | None = None
     link: bool = False
     """a symbolic link or reparse point"""
+
+
+class FrameworkSwitch(Record, frozen=True):
+    """A variable that makes a framework avoid what ZLUDA does badly (``switches.yaml``)."""
+
+    framework: str
+    variable: str
+    value: str
+    why: str
+    source: str
+    unless_launcher: bool = False
 
 
 class Folder(Record, frozen=True):
