@@ -26,11 +26,23 @@ Grade = Literal["not-started", "detected", "loadable", "safe-refusal", "function
 """Steps of the evidence ladder that one run can show; integration validated needs a person who checked the results"""
 
 
+Outcome = Literal["passed", "failed", "inconclusive"]
+"""inconclusive: interrupted, or ended well without ZLUDA having been seen in the process"""
+
+
 class ReleaseFile(Record, frozen=True):
     """A file that belongs into the ZLUDA folder; ``sha256`` where the release's own hash is known."""
 
     name: str
     sha256: str | None = None
+
+
+class HipNeed(Record, frozen=True):
+    """What one ZLUDA library needs from the HIP SDK, each DLL with its alternative names."""
+
+    library: str
+    dll_names: tuple[str, ...]
+    hip: tuple[tuple[str, ...], ...]
 
 
 class ReleaseFiles(Record, frozen=True):
@@ -47,8 +59,7 @@ class ReleaseFiles(Record, frozen=True):
     injected: tuple[str, ...] = ()
     machine: Machine = "x64"
     hip_runtimes: tuple[str, ...] = ("amdhip64_7.dll", "amdhip64_6.dll")
-    hip_libraries: tuple[tuple[str, ...], ...] = ()
-    """HIP libraries that it wants, each with its alternative names: ``(("rocblas.dll",), ("hipblaslt.dll", …))``"""
+    hip_needs: tuple[HipNeed, ...] = ()
     hip_path_read: bool = True
     zluda_cc: bool = True
     """it reads ZLUDA_CC"""
@@ -63,6 +74,17 @@ class FolderFile(Record, frozen=True):
     machine: Machine | None = None
     link: bool = False
     """a symbolic link or reparse point"""
+
+
+class FrameworkSwitch(Record, frozen=True):
+    """A variable that makes a framework avoid what ZLUDA does badly (``switches.yaml``)."""
+
+    framework: str
+    variable: str
+    value: str
+    why: str
+    source: str
+    unless_launcher: bool = False
 
 
 class Folder(Record, frozen=True):
@@ -217,6 +239,20 @@ class Recovery(Record, frozen=True):
     note: str = ""
 
 
+class ErrorRule(Record, frozen=True):
+    """One row of the first-error table: ``pattern`` is a regular expression tried on single lines.
+
+    ``level``: an error decides when it is the earliest; a hint only when no error was seen.
+    """
+
+    id: str
+    pattern: str
+    meaning: str
+    source: str
+    level: Literal["error", "hint"] = "error"
+    examples: tuple[str, ...] = ()
+
+
 class FirstError(Record, frozen=True):
     """The first thing that went wrong, with the rule that says so; ``line`` counts from 1 within the stream."""
 
@@ -295,7 +331,7 @@ class RunReport(Record, frozen=True, omit_defaults=False):
     staging: tuple[Restored, ...]
     staging_done: bool
     grade: Grade
-    outcome: Literal["passed", "failed"]
+    outcome: Outcome
     stdout: StreamReport
     stderr: StreamReport
     predicted: str = ""
