@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 
 from zcheck.host.check_gpu import amd, label
 from zcheck.host.keys import known
 from zcheck.host.sdk import generation_of_runtime, known_version
 from zcheck.host.source import key
-from zcheck.model.host import Adapter, DllFact, HipRoot, HostCheck, HostTables, Layout, ZludaFolder
+from zcheck.model.host import Adapter, Component, DllFact, HipRoot, HostCheck, HostTables, Layout, ZludaFolder
 
 _SDK_PAGE = "https://zluda.readthedocs.io/latest/hip_sdk.html"
 _SDK_ROWS = ("https://github.com/vosen/ZLUDA/issues/604",)
@@ -106,14 +107,22 @@ def _broken(root: HipRoot, good: list[HipRoot]) -> HostCheck:
 
 
 def _components(root: HipRoot, tables: HostTables) -> list[HostCheck]:
+    arrived = {
+        row.name: arrival(row) for row in tables.components if row.version == known_version(root.version, tables)
+    }
     checks = [
         HostCheck(
             known("component-missing"),
-            "MISS" if name in ("HIP runtime", "rocBLAS") else "WARN",
-            f"{name_of(root)} comes with {name}, but {root.path} has no file of it",
+            "MISS" if name == "rocBLAS" else "WARN",
+            f"{name_of(root)} comes with {name}{f' from {arrived[name]} on' if arrived.get(name) else ''}, "
+            f"but {root.path} has no file of it",
             value=name,
             subject=root.path,
-            fix=("Repair or reinstall the HIP SDK with all components.",),
+            fix=(
+                f"Install {arrived[name]} or later."
+                if arrived.get(name)
+                else "Repair or reinstall the HIP SDK with all components.",
+            ),
             cure="setup",
             sources=_SDK_ROWS if name == "rocBLAS" else (),
             confidence="medium",
@@ -145,6 +154,12 @@ def _components(root: HipRoot, tables: HostTables) -> list[HostCheck]:
                 )
             )
     return checks
+
+
+def arrival(row: Component) -> str:
+    """``6.4.2`` where the table says that a component came with a patch release, else empty."""
+    match = re.match(r"from (\d+\.\d+\.\d+)\b", row.note)
+    return match.group(1) if match else ""
 
 
 def check_kernels(root: HipRoot | None, adapters: Iterable[Adapter], tables: HostTables) -> list[HostCheck]:

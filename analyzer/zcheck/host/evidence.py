@@ -82,7 +82,7 @@ def stack_overrides(host: Host) -> StackOverrides:
     components: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
     if root is not None:
-        sdk = "therock" if root.kind == "therock" else root.version
+        sdk = "therock" if root.kind == "therock" else root.patch or root.version
         components = root.components
         missing = tuple(name for name in root.missing if name not in ("HIP runtime", "comgr"))
         if sdk:

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import re
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
 
 from zcheck.model.base import Record
 
@@ -62,8 +66,6 @@ def run(program: str, timeout: float) -> tuple[str | None, str]:
 
     The program is ended with everything it started when ``timeout`` seconds have passed.
     """
-    import subprocess
-
     try:
         process = subprocess.Popen(
             [program],
@@ -74,11 +76,12 @@ def run(program: str, timeout: float) -> tuple[str | None, str]:
         )
     except OSError as error:
         return None, f"could not be started: {error.strerror or error}"
+    end = _ender(process)
     try:
         output, _ = process.communicate(timeout=timeout)
     except subprocess.TimeoutExpired:
-        process.kill()
-        with contextlib.suppress(subprocess.TimeoutExpired):  # a child of it may hold the pipe; it must not hold us
+        end()
+        with contextlib.suppress(subprocess.TimeoutExpired):  # whatever still holds the pipe must not hold us
             process.communicate(timeout=2)
         return None, f"did not answer within {timeout:g} s"
     text = output[:MAX_OUTPUT].decode("utf-8", "replace")
@@ -86,3 +89,26 @@ def run(program: str, timeout: float) -> tuple[str | None, str]:
         said = next((line.strip() for line in text.splitlines() if "error" in line.casefold()), "")
         return None, said or f"listed no device (exit code {process.returncode & 0xFFFFFFFF:#x})"
     return text, ""
+
+
+def _ender(process: subprocess.Popen[bytes]) -> Callable[[], None]:
+    """What ends the process with all its children: a job object on Windows, where killing a parent spares them."""
+    if sys.platform != "win32":
+        return process.kill
+    import ctypes
+    from ctypes import wintypes
+
+    kernel = ctypes.WinDLL("kernel32", use_last_error=True)
+    kernel.CreateJobObjectW.restype = wintypes.HANDLE
+    kernel.CreateJobObjectW.argtypes = (wintypes.LPVOID, wintypes.LPCWSTR)
+    kernel.AssignProcessToJobObject.argtypes = (wintypes.HANDLE, wintypes.HANDLE)
+    kernel.TerminateJobObject.argtypes = (wintypes.HANDLE, wintypes.UINT)
+    opened: Any = process  # the handle is Popen's own, not a documented attribute
+    job = kernel.CreateJobObjectW(None, None)
+    if not job or not kernel.AssignProcessToJobObject(job, int(opened._handle)):
+        return process.kill
+
+    def end() -> None:
+        kernel.TerminateJobObject(job, 1)
+
+    return end
