@@ -16,10 +16,6 @@ _VENDORS = {"1002": "AMD", "1022": "AMD", "10de": "NVIDIA", "8086": "Intel", "14
 _NOISE = frozenset(
     ["amd", "radeon", "tm", "r", "rx", "pro", "graphics", "ati", "series", "gpu", "the", "laptop", "desktop"]
 )
-# Models of one number and another chip differ by these.
-_KEPT = frozenset(
-    ["xt", "xtx", "gre", "m", "s", "ti", "vii", "vega", "fury", "nano", "dual", "slot", "ai", "max", "max+"]
-)
 RDNA = ("RDNA1", "RDNA2", "RDNA3", "RDNA3.5", "RDNA4")
 """generations that ZLUDA supports: Radeon RX 5000 and newer (its FAQ, v5 and later)"""
 
@@ -28,7 +24,9 @@ def words(name: str) -> frozenset[str]:
     """The words of a GPU name that tell models apart: ``AMD Radeon(TM) RX 7900 XTX`` gives 7900 and xtx."""
     spaced = re.sub(r"(?i)(?<=\d)(?=(xtx|xt|gre|ti)\b)", " ", name)
     found = re.findall(r"[a-z]*\d+[a-z]*|[a-z+]+", spaced.casefold())
-    return frozenset(word for word in found if word not in _NOISE and (word in _KEPT or any(c.isdigit() for c in word)))
+    kept = frozenset(word for word in found if word not in _NOISE)
+    told = kept & {"vii", "vega"} or any(char.isdigit() for word in kept for char in word)
+    return kept if told else frozenset()
 
 
 def vendor_of(adapter: Adapter) -> str:

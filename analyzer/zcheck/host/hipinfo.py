@@ -11,9 +11,9 @@ from typing import Any
 
 from zcheck.model.base import Record
 
-_LINE = re.compile(r"^\s*([A-Za-z#][\w# ]*?)\s*:?\s{2,}(\S.*?)\s*$|^\s*([A-Za-z#]\w*#?)\s*:\s*(\S.*?)\s*$")
+_LINE = re.compile(r"^\s*(device#)\s+(\S.*?)\s*$|^\s*([A-Za-z][\w ]*?)\s*:\s*(\S.*?)\s*$")
 _GFX = re.compile(r"gfx[0-9a-f]{3,5}", re.IGNORECASE)
-_SIZE = re.compile(r"([\d.]+)\s*([KMGT]?)i?B", re.IGNORECASE)
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)i?B", re.IGNORECASE)
 _UNIT = {"": 1 / (1 << 20), "K": 1 / 1024, "M": 1, "G": 1024, "T": 1024 * 1024}
 MAX_OUTPUT = 1 << 20
 """bytes of output that are read"""
@@ -39,7 +39,7 @@ def parse(text: str) -> tuple[Device, ...]:
         match = _LINE.match(raw)
         if not match:
             continue
-        name, value = (match.group(1) or match.group(3)).strip().casefold(), match.group(2) or match.group(4)
+        name, value = (match.group(1) or match.group(3)).casefold(), match.group(2) or match.group(4)
         if name == "device#":
             blocks.append({"device#": value})
         elif blocks:

@@ -86,7 +86,7 @@ def normal(path: str) -> str:
     cleaned = path.strip().strip('"').replace("/", "\\")
     if not cleaned:
         return ""
-    cleaned = ntpath.normpath(cleaned)
+    cleaned = ntpath.normpath(cleaned).rstrip(" \\") or "\\"  # Windows drops blanks at the end
     return cleaned + "\\" if cleaned.endswith(":") else cleaned
 
 
