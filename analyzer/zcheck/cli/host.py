@@ -131,5 +131,10 @@ def written(found: Host, form: HostFormat) -> str:
     if form is HostFormat.issue:
         return as_issue(found, encoded)
     text = as_text(found)
-    encoding = sys.stdout.encoding or "utf-8"
-    return text.encode(encoding, "replace").decode(encoding)
+    try:
+        text.encode(sys.stdout.encoding or "utf-8")
+    except (LookupError, UnicodeEncodeError):
+        from zcheck.render.safe import ascii_text
+
+        return "\n".join(ascii_text(line) for line in text.split("\n"))
+    return text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from zcheck.model.host import Host, HostCheck
+from zcheck.render.safe import markdown_text, visible
 
 _ISSUE_LIMIT = 60_000
 """characters that an issue body may have with room to spare (GitHub takes 65,536)"""
@@ -28,15 +29,16 @@ def as_text(host: Host) -> str:
     """One line a check, its fixes below; the worst first."""
     lines = [_summary(host), ""]
     for check in host.checks:
-        lines.append(f"{check.level:4}  {check.text}{_sure(check)}")
-        lines += [f"      fix: {fix}" for fix in check.fix]
+        lines.append(f"{check.level:4}  {visible(check.text)}{_sure(check)}")
+        lines += [f"      fix: {visible(fix)}" for fix in check.fix]
     for problem in host.problems:
-        lines.append(f"note  {problem.path}: {problem.reason}")
+        lines.append(f"note  {visible(problem.path)}: {visible(problem.reason)}")
     return "\n".join(lines) + "\n"
 
 
 def _cell(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*").replace("_", "\\_")
+    """Prose for markdown: no markup, no HTML, no table break."""
+    return markdown_text(text)
 
 
 def as_markdown(host: Host) -> str:

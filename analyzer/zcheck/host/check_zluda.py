@@ -238,8 +238,8 @@ def _runtimes(folder: ZludaFolder, dlls: Dlls) -> list[HostCheck]:
     """Visual C++ runtime DLLs that ZLUDA's DLLs import and System32 has not."""
     source = dlls.source
     system = "C:\\Windows\\System32"
-    if not source.listing(system):
-        return []
+    if not is_file(source, join(system, "kernel32.dll")):
+        return []  # System32 is not part of this root
     absent: dict[str, str] = {}
     for row in folder.files:
         facts = dlls.facts(join(folder.path, row.name))
