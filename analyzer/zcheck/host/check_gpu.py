@@ -38,24 +38,22 @@ def table_version(root: HipRoot | None, tables: HostTables) -> str:
     return root.version if root.version in versions else ""
 
 
-def matching_runs(
-    adapter: Adapter, root: HipRoot | None, folders: Iterable[ZludaFolder], tables: HostTables
-) -> list[GpuRun]:
-    """Recorded runs on this gfx with this SDK and, where a ZLUDA folder is there, with this release."""
-    version = root.version if root is not None else ""
-    releases = {tag for folder in folders for tag in folder.candidates}
-    return [
-        run
-        for run in tables.runs
-        if run.gfx == adapter.gfx
-        and (not version or version.startswith(run.hip_sdk) or run.hip_sdk.startswith(version))
-        and (not releases or run.zluda in releases)
-    ]
+def passed_runs(adapter: Adapter, tables: HostTables) -> list[GpuRun]:
+    """Recorded runs that passed on this gfx, whatever the stack."""
+    return [run for run in tables.runs if run.gfx == adapter.gfx and run.gfx and run.outcome == "passed"]
+
+
+def of_this_stack(runs: list[GpuRun], root: HipRoot | None, folders: Iterable[ZludaFolder]) -> list[GpuRun]:
+    """Those of the runs made with this very SDK version and this very ZLUDA release; none when either is not sure."""
+    if root is None or root.kind == "therock" or not root.version:
+        return []
+    releases = {folder.release for folder in folders if folder.candidates == (folder.release,)}
+    return [run for run in runs if run.hip_sdk == root.version and run.zluda in releases]
 
 
 def step(adapter: Adapter, version: str, runs: list[GpuRun]) -> Ladder:
-    """The adapter's step of the evidence ladder; *verified* by a recorded passing run on this stack alone."""
-    if any(run.outcome == "passed" for run in runs):
+    """The adapter's step of the evidence ladder; *verified* by recorded passing runs of this stack (``runs``) alone."""
+    if runs:
         return "verified"
     if not adapter.gfx:
         return "unknown"
@@ -162,12 +160,14 @@ def _one(
         )
     if version:
         checks.append(_support(adapter, version))
-    runs = matching_runs(adapter, root, folders, tables)
+    elsewhere = passed_runs(adapter, tables)
+    runs = of_this_stack(elsewhere, root, folders)
     status = step(adapter, version, runs)
-    passed = sorted({f"{run.workload} ({run.zluda}, HIP SDK {run.hip_sdk})" for run in runs if run.outcome == "passed"})
+    listed = sorted({f"{run.workload} with ZLUDA {run.zluda} on HIP SDK {run.hip_sdk}" for run in runs or elsewhere})
+    nearby = f"; on this GPU a run of {'; '.join(listed)} passed" if listed else ""
     said = {
-        "verified": f"a recorded run passed: {'; '.join(passed)}; nothing else is implied",
-        "unverified candidate": "AMD and ZLUDA list it, no recorded run of this stack",
+        "verified": f"a recorded run passed: {'; '.join(listed)}; nothing else is implied",
+        "unverified candidate": f"AMD and ZLUDA list it, no recorded run of this stack{nearby}",
         "experimental": "ZLUDA lists it, AMD's SDK table does not give it full support",
         "unsupported": "outside ZLUDA's list",
         "unknown": "nothing recorded",

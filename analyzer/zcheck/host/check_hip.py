@@ -22,9 +22,13 @@ def name_of(root: HipRoot) -> str:
 
 
 def check_roots(
-    roots: tuple[HipRoot, ...], active: HipRoot | None, env: Mapping[str, str], tables: HostTables
+    roots: tuple[HipRoot, ...],
+    active: HipRoot | None,
+    env: Mapping[str, str],
+    tables: HostTables,
+    reads_hip_path: bool = True,
 ) -> list[HostCheck]:
-    """SDK folders and HIP_PATH."""
+    """SDK folders and HIP_PATH; ``reads_hip_path``: whether a ZLUDA that is here looks at it (v6-preview.28 and on)."""
     checks: list[HostCheck] = []
     good = [root for root in roots if not root.problems]
     for root in roots:
@@ -46,7 +50,7 @@ def check_roots(
                 )
             )
         return checks
-    if active is None and not env.get("HIP_PATH"):
+    if active is None and not env.get("HIP_PATH") and reads_hip_path:
         checks.append(
             HostCheck(
                 known("hip-path-unset"),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from zcheck.host.dlls import Dlls
 from zcheck.host.keys import known
-from zcheck.host.release import library_of
+from zcheck.host.release import LAUNCHERS, library_of
 from zcheck.host.sdk import generation_of_runtime
 from zcheck.host.source import is_file, join
-from zcheck.model.host import HipRoot, HostCheck, ImportGap, ZludaFolder
+from zcheck.model.host import HipRoot, HostCheck, ImportGap, Layout, ZludaFolder
 
 _AV = (
     "https://github.com/patientx/ComfyUI-Zluda/issues/231",
@@ -21,7 +23,12 @@ _SHOWN = 5
 """functions named in one line"""
 
 
-def check_folders(folders: tuple[ZludaFolder, ...], dlls: Dlls, active: HipRoot | None) -> list[HostCheck]:
+def check_folders(
+    folders: tuple[ZludaFolder, ...],
+    layouts: Mapping[str, Layout | None],
+    dlls: Dlls,
+    active: HipRoot | None,
+) -> list[HostCheck]:
     """All lines on the ZLUDA folders; a note when there is none."""
     if not folders:
         return [
@@ -50,7 +57,7 @@ def check_folders(folders: tuple[ZludaFolder, ...], dlls: Dlls, active: HipRoot 
                 )
             )
             continue
-        checks += [*_identity(folder), *_files(folder), *_gaps(folder, dlls, active)]
+        checks += [*_identity(folder), *_files(folder, layouts.get(folder.path)), *_gaps(folder, dlls, active)]
     return checks
 
 
@@ -83,15 +90,27 @@ def _identity(folder: ZludaFolder) -> list[HostCheck]:
     ]
 
 
-def _files(folder: ZludaFolder) -> list[HostCheck]:
+def _files(folder: ZludaFolder, layout: Layout | None) -> list[HostCheck]:
     checks: list[HostCheck] = []
+    injected = {name.casefold() for name in layout.injected} if layout is not None else set()
+    injected |= {"zluda_redirect.dll", "nccl.dll", *LAUNCHERS}  # the fork's launcher always loads nccl.dll
     for name in folder.missing:
+        stops = name.casefold() in injected
+        effect = (
+            "no program can be started with it"
+            if name.casefold() in LAUNCHERS
+            else "the launcher puts it into every program, which then does not start (0xC0000135)"
+            if stops
+            else "programs on the CUDA 13 runtime fail"
+            if "hybrid" in name
+            else "what asks for it gets NVIDIA's or none"
+        )
         checks.append(
             HostCheck(
                 known("zluda-file-missing"),
-                "MISS",
-                f"{folder.path} lacks {name} of ZLUDA {folder.release}: the launcher stops before the program starts "
-                "(0xC0000135); antivirus software quarantines such files",
+                "MISS" if stops else "WARN",
+                f"{folder.path} lacks {name} of ZLUDA {folder.release}: {effect}; "
+                "antivirus software quarantines such files",
                 value=name,
                 subject=folder.path,
                 fix=(

@@ -28,7 +28,7 @@ from zcheck.host.linux import LinuxSource
 from zcheck.host.sdk import RUNTIMES, active_root, read_roots, with_kernels
 from zcheck.host.source import Source
 from zcheck.host.zluda import layout_for, read_folders
-from zcheck.model.host import LEVELS, Adapter, HipRoot, Host, HostCheck, HostTables, ZludaExports
+from zcheck.model.host import LEVELS, Adapter, HipRoot, Host, HostCheck, HostTables, Layout, ZludaExports
 
 HIPINFO_TIMEOUT = 5.0
 """seconds; a healthy hipInfo answers in well under one"""
@@ -92,10 +92,10 @@ def read_host(
     checks: list[HostCheck] = [
         *check_adapters(adapters, shown, usable, source.env.get("HIP_VISIBLE_DEVICES", ""), tables),
         *hipinfo_checks,
-        *check_roots(roots, active, source.env, tables),
+        *check_roots(roots, active, source.env, tables, _reads_hip_path(layouts)),
         *check_kernels(shown, adapters, tables),
         *check_runtimes(system, active, usable, layouts, adapters),
-        *check_folders(folders, dlls, active),
+        *check_folders(folders, layouts, dlls, active),
         *check_off_path(source, active, usable, dlls),
         *check_search_path(source, usable, dlls),
         *check_leftovers(source, system, adapters, dlls),
@@ -121,6 +121,11 @@ def ordered(checks: Iterable[HostCheck]) -> tuple[HostCheck, ...]:
     """MISS before WARN before PASS, otherwise as found; each line once."""
     unique = list(dict.fromkeys(checks))
     return tuple(sorted(unique, key=lambda check: LEVELS.index(check.level)))
+
+
+def _reads_hip_path(layouts: dict[str, Layout | None]) -> bool:
+    known_ones = [layout for layout in layouts.values() if layout is not None]
+    return not known_ones or any(layout.hip_path_read for layout in known_ones)
 
 
 def _with_hipinfo(
