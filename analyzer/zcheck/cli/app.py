@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from zcheck import __version__
-from zcheck.cli import check, db, diff, explain, rules, schema
+from zcheck.cli import check, db, diff, explain, kernels, rules, schema
 from zcheck.errors import EXIT_INTERNAL, EXIT_USAGE, ZcheckError
 
 
@@ -67,6 +67,7 @@ app.command("check")(check.check)
 app.command("explain")(explain.explain)
 app.add_typer(db.app, name="db")
 app.add_typer(rules.app, name="rules")
+app.command("kernels")(kernels.kernels)
 app.command("diff")(diff.diff)
 app.command("schema")(schema.schema)
 

@@ -57,7 +57,8 @@ def check(
     """Say whether a program will run through ZLUDA, what stops it, and what to do next."""
     from zcheck.cli import output as out
     from zcheck.cli.data import coverage
-    from zcheck.cli.pipeline import Analysis, analyse, judge_analysis, together
+    from zcheck.cli.entry import Analysis
+    from zcheck.cli.pipeline import analyse, judge_analysis, together
     from zcheck.cli.progress import Progress
     from zcheck.cli.saved import read_saved
     from zcheck.cli.stacks import stacks_of
@@ -78,7 +79,7 @@ def check(
     else:
         assert app is not None
         progress = Progress()
-        bundle, analyses = analyse(app, progress)
+        bundle, analyses = analyse(app, stacks, progress)
         progress.done()
         target, skipped = app.name or str(app), bundle.skipped
     if evidence:

@@ -3,37 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from zcheck import __version__
-from zcheck.cli.data import coverage, name_lookups, rule_set, windows_dlls
+from zcheck.cli.data import coverage, rule_set
+from zcheck.cli.entry import Analysis, EntryReading
+from zcheck.cli.hidden import HiddenReader
 from zcheck.cli.progress import Progress
-from zcheck.coverage import runtime_start
 from zcheck.errors import InputError
 from zcheck.model.base import Skipped
 from zcheck.model.bundle import Bundle
-from zcheck.model.evidence import Evidence, Use
 from zcheck.model.facts import PeFacts
-from zcheck.model.graph import Graph
 from zcheck.model.report import SCHEMA, Applications, Report
 from zcheck.model.stack import Stack
 
+if TYPE_CHECKING:
+    pass
+
 _LIBRARIES_READ = 400
 """libraries of a folder without a program that are read to see which only serve others"""
-
-
-@dataclass
-class Analysis:
-    """What was read about one entry, before any stack is looked at. ``facts`` is keyed by node id."""
-
-    entry: str
-    evidence: Evidence
-    graph: Graph | None = None
-    facts: dict[str, PeFacts] = field(default_factory=dict)
-    root: Path | None = None
-    skipped: tuple[Skipped, ...] = ()
-    hashes: dict[str, str] = field(default_factory=dict)
 
 
 class Reader:
@@ -62,8 +51,12 @@ class Reader:
         return self._facts[path]
 
 
-def analyse(target: Path, progress: Progress) -> tuple[Bundle, list[Analysis]]:
-    """The bundle of ``target`` and an analysis of each of its entries; raises InputError and UsageError."""
+def analyse(target: Path, stacks: Sequence[Stack], progress: Progress) -> tuple[Bundle, list[Analysis]]:
+    """The bundle of ``target`` and an analysis of each of its entries; raises InputError and UsageError.
+
+    Of ``stacks`` only the releases are looked at: the replay of device code is evidence per release.
+    """
+    from zcheck.cli.device import DeviceReader
     from zcheck.discover import discover
 
     bundle = discover(target)
@@ -71,9 +64,11 @@ def analyse(target: Path, progress: Progress) -> tuple[Bundle, list[Analysis]]:
     entries = _entries(bundle, reader)
     alone = len(entries) == 1
     found = []
-    for entry in entries:
-        if reader.read(entry, must=alone) is not None:
-            found.append(_analyse_entry(bundle, entry, reader))
+    with DeviceReader([stack.zluda for stack in stacks], next((s.gpu for s in stacks if s.gpu), None)) as device:
+        reading = EntryReading(bundle, reader, device, HiddenReader())
+        for entry in entries:
+            if reader.read(entry, must=alone) is not None:
+                found.append(reading.analyse(entry))
     if not found:
         raise InputError(reader.skipped[0].reason if reader.skipped else f"{target.name}: nothing to judge")
     return bundle, found
@@ -88,39 +83,10 @@ def _entries(bundle: Bundle, reader: Reader) -> Sequence[str]:
     from zcheck.resolve import top_modules
 
     read = {entry: facts for entry in bundle.entries if (facts := reader.read(entry)) is not None}
-    return top_modules(bundle, read) or bundle.entries
-
-
-def _analyse_entry(bundle: Bundle, entry: str, reader: Reader) -> Analysis:
-    from zcheck.collect import collect
-    from zcheck.resolve import Resolver
-
-    resolver = Resolver(bundle, entry, windows_dlls())
-    while paths := resolver.needed():
-        for path in paths:
-            resolver.add(path, reader.read(path))
-    graph = resolver.graph()
-    facts = {path: read for path, read in resolver.facts.items() if read is not None}
-    evidence = collect(graph, facts, name_lookups(), _runtime_start(entry, facts))
-    return Analysis(
-        entry=entry,
-        evidence=evidence,
-        graph=graph,
-        facts=facts,
-        root=Path(bundle.root),
-        skipped=(*bundle.skipped, *reader.skipped),
-    )
-
-
-def _runtime_start(entry: str, facts: Mapping[str, PeFacts]) -> list[Use]:
-    """For an entry that is NVIDIA's runtime itself: the driver functions that its every start calls, as measured."""
-    name = Path(entry).name
-    if coverage().library_of(name) != "cudart":
-        return []
-    version = facts[entry].version
-    return runtime_start(
-        coverage(), name, version.file_version if version else "", version.description if version else ""
-    )
+    top = top_modules(bundle, read) or bundle.entries
+    # NVIDIA's libraries beside a program's own serve it, whether or not an import says so.
+    own = [entry for entry in top if coverage().library_of(entry.rpartition("/")[2]) is None]
+    return own or top
 
 
 def judge_analysis(
@@ -135,7 +101,7 @@ def judge_analysis(
     from zcheck.judge import Judged, build_report, judge
     from zcheck.match import build_context, match
 
-    database, rules = coverage(), rule_set()
+    database, rules = coverage(), rule_set(examples=False)
     judged = []
     for stack in stacks:
         answers = answer(database, stack, analysis.evidence)
@@ -150,6 +116,7 @@ def judge_analysis(
         facts=analysis.facts,
         evidence=analysis.evidence,
         judged=judged,
+        device_code=analysis.device_code,
         host=dict(host) if host is not None else None,
         skipped=analysis.skipped,
         assumptions=assumptions,

@@ -48,7 +48,9 @@ def answer(database: Database, stack: Stack, evidence: Evidence) -> Answers:
             continue
         table = _table(database, release, asked.library, machine)
         library = _library(database, asked, shipped.get(table) if table else None, stack, sdk)
-        if library.provision == "replaced":
+        if asked.library == "cudart_hybrid":
+            functions += _hybrid(measured, asked)
+        elif library.provision == "replaced":
             functions += _replaced(database, release, table or asked.library, asked, library)
         elif asked.library == "cudart":
             versions = measured.versions(_runtime(evidence, asked.dll))
@@ -113,7 +115,9 @@ def _library(
     if shipped is None:
         return own
     name = asked.dll.lower()
-    injected = name in (dll.lower() for dll in shipped.injected)
+    # The 32-bit driver DLL has a folder and a launcher of its own (32\\zluda.exe).
+    # NVIDIA's hybrid runtime, which a release ships, is loaded by its driver DLL.
+    injected = name in (dll.lower() for dll in shipped.injected) or shipped.library in ("nvcuda32", "cudart_hybrid")
     file = next((dll for dll in shipped.dll_names if dll.lower().rsplit("/", 1)[-1] == name), None)
     # Files without a CUDA version in their name (cublas.dll) are meant to be renamed to the one the program loads.
     rename = next((dll for dll in shipped.dll_names if name.startswith(dll.lower().removesuffix(".dll") + "64_")), None)
@@ -139,6 +143,15 @@ def _runtime(evidence: Evidence, dll: str) -> str:
         if isinstance(item, FileFact) and item.name.rsplit("/", 1)[-1].lower() == dll.lower():
             return runtime_version(dll, item.version, item.description)
     return runtime_version(dll)
+
+
+def _hybrid(measured: Measured, asked: _Asked) -> list[FunctionAnswer]:
+    """Functions of CUDA 13's hybrid runtime: NVIDIA's file, measured only as the runtime DLLs of CUDA 13."""
+    versions = measured.versions("13")
+    return [
+        msgspec.structs.replace(measured.runtime(name, versions), library=asked.library, confidence="medium")
+        for name in asked.functions
+    ]
 
 
 def _replaced(

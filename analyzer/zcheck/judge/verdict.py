@@ -43,9 +43,10 @@ def judge(
 
 
 def cuda_seen(evidence: Evidence, answers: Answers) -> bool:
-    """True when anything of CUDA was read: a CUDA library named, or device code."""
-    named = any(library.library != "torch" for library in answers.libraries)
-    return named or any(isinstance(item, DeviceCode) and (item.containers or item.kernels) for item in evidence.items)
+    """True when anything of CUDA was read: a CUDA library in use (a mention in a text is none), or device code."""
+    cuda = {library.dll.lower() for library in answers.libraries if library.library != "torch"}
+    used = any(use.kind != "mention" and use.dll.lower() in cuda for use in evidence.uses())
+    return used or any(isinstance(item, DeviceCode) and (item.containers or item.kernels) for item in evidence.items)
 
 
 def recorded_run(evidence: Evidence, answers: Answers) -> RecordedRun | None:

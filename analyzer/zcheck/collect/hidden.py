@@ -1,0 +1,159 @@
+"""Hidden facts of one module → evidence items, and the edges that the import table does not show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from zcheck.model.base import Confidence, Record
+from zcheck.model.evidence import Item, Limitation, Role, Use
+from zcheck.model.graph import LoadTime
+from zcheck.model.hidden import ArchiveFacts, DynamicDll, HiddenFacts, LinkedRuntime
+
+
+class HiddenEdge(Record, frozen=True):
+    """A module loads a DLL by name: what resolve/ turns into an edge of kind *dynamic*.
+
+    ``dll`` may hold ``*`` for digits that only the running program knows: any matching file of the bundle answers.
+    """
+
+    module: str
+    dll: str
+    library: str
+    functions: tuple[str, ...]
+    confidence: Confidence
+    place: str
+
+
+def edges(module: str, facts: HiddenFacts) -> tuple[HiddenEdge, ...]:
+    """The DLLs that a module loads by name, CUDA libraries first, each with the functions looked up in it.
+
+    Functions of a library stand with every DLL of that library that the module names, for which one is loaded is seen
+    only at run time.
+    """
+    by_library: dict[str, list[str]] = {}
+    for function in facts.functions:
+        by_library.setdefault(function.library, []).append(function.symbol or function.name)
+    found = []
+    for dll in (*facts.dlls, *facts.other_dlls):
+        functions = tuple(sorted(set(by_library.get(dll.library, ())))) if dll.library else ()
+        found.append(HiddenEdge(module, dll.dll, dll.library, functions, dll.confidence, str(dll.place)))
+    return tuple(found)
+
+
+def items(module: str, role: Role, facts: HiddenFacts, load: LoadTime = "start") -> tuple[Item, ...]:
+    """Evidence of one module: looked-up DLLs and functions, mentions, and what a linked-in runtime hides.
+
+    ``module`` is its name in evidence lines; ``load`` when the module itself is loaded. Functions are given under the
+    DLL of their library that the module names (the first in order), or the library's look-up through the driver.
+    """
+    found: list[Item] = []
+    for dll in facts.dlls:
+        found.append(Use(role, module, "dynamic", dll.dll, load=load, confidence=dll.confidence, place=_place(dll)))
+    named = _first_dlls(facts)
+    for function in facts.functions:
+        because = ""
+        if function.how == "loader":
+            because = "slot of the linked-in loader is read"
+        elif function.how == "p-invoke":
+            because = "P/Invoke"
+        found.append(
+            Use(
+                role,
+                module,
+                "dynamic",
+                named.get(function.library, _DEFAULT.get(function.library, function.library)),
+                function.symbol or function.name,
+                load=load,
+                confidence=function.confidence,
+                place=str(function.place),
+                because=because,
+            )
+        )
+    for mention in facts.mentions:
+        library = named.get(mention.library, _DEFAULT.get(mention.library, mention.library))
+        found.append(
+            Use(
+                role,
+                module,
+                "mention",
+                mention.name if mention.is_dll else library,
+                "" if mention.is_dll else mention.name,
+                load=load,
+                confidence="low",
+                place=str(mention.place),
+                because=mention.why,
+            )
+        )
+    found.extend(_runtime_limits(module, facts))
+    for problem in facts.problems:
+        if problem.partial:
+            found.append(Limitation("partly-read", module, problem.reason))
+    return tuple(found)
+
+
+def archive_items(module: str, archive: ArchiveFacts) -> tuple[Item, ...]:
+    """The limitation of a one-file program or launcher, with the way on in its note; nothing when all could be read."""
+    if archive.limitation is None:
+        return ()
+    note = f"{archive.limitation.note}; {archive.limitation.way_on}"
+    return (Limitation(archive.limitation.kind, module, note),)
+
+
+# The DLL that answers for a library whose name is not in the file (functions reached through cuGetProcAddress).
+_DEFAULT = {
+    "nvcuda": "nvcuda.dll",
+    "nvml": "nvml.dll",
+    "nvcuvid": "nvcuvid.dll",
+    "nvapi": "nvapi64.dll",
+    "optix": "nvoptix.dll",
+    "cudart": "nvcudart_hybrid64.dll",
+}
+
+
+def _first_dlls(facts: HiddenFacts) -> dict[str, str]:
+    first: dict[str, str] = {}
+    for dll in facts.dlls:
+        first.setdefault(dll.library, dll.dll)
+    return first
+
+
+def _place(dll: DynamicDll) -> str:
+    """Where the name stands; for names joined at run time, of what."""
+    return f"{dll.place}, joined from {' and '.join(dll.parts)}" if dll.parts else str(dll.place)
+
+
+def _runtime_limits(module: str, facts: HiddenFacts) -> Iterator[Item]:
+    """What linked-in NVIDIA code hides, one limitation a runtime; none for the runtime DLL itself."""
+    for runtime in facts.runtimes:
+        if runtime.whole_file:
+            continue
+        if runtime.kind == "cudart":
+            yield Limitation(
+                "static-runtime",
+                module,
+                f"{runtime_name(runtime)} is linked in: which runtime functions the program calls cannot be seen, and "
+                f"{facts.subtracted} names of its own hide the program's look-ups",
+            )
+        elif runtime.kind == "cudart-hybrid" and not any(f.library == "cudart" for f in facts.functions):
+            yield Limitation(
+                "static-runtime",
+                module,
+                f"{runtime_name(runtime)} is linked in, and its table of functions was not found in the code",
+            )
+        elif runtime.kind == "cuda.lib" and not any(f.how == "loader" for f in facts.functions):
+            yield Limitation(
+                "static-runtime",
+                module,
+                f"{runtime_name(runtime)} is linked in, and its slots were not found in the code",
+            )
+
+
+def runtime_name(runtime: LinkedRuntime) -> str:
+    """``the CUDA runtime 12.8.90 to 12.9.79``, ``the CUDA driver loader 13.0.96`` …"""
+    what = {
+        "cudart": "the CUDA runtime",
+        "cudart-hybrid": "the loader of the CUDA hybrid runtime",
+        "cuda.lib": "the CUDA driver loader",
+    }[runtime.kind]
+    versions = runtime.oldest if runtime.oldest == runtime.newest else f"{runtime.oldest} to {runtime.newest}"
+    return f"{what} {versions}".rstrip()
