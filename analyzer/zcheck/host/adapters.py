@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 
 import msgspec
 
 from zcheck.host.hipinfo import Device
-from zcheck.model.host import Adapter, GfxFound, GpuRun, HostTables, Ladder, PciGpu
+from zcheck.model.host import Adapter, GfxFound, HostTables, PciGpu
 
 _PCI = re.compile(r"VEN_([0-9A-F]{4})&DEV_([0-9A-F]{4})", re.IGNORECASE)
 _VENDORS = {"1002": "AMD", "1022": "AMD", "10de": "NVIDIA", "8086": "Intel", "1414": "Microsoft"}
@@ -102,21 +101,8 @@ def zluda_support(gfx: str, generation: str, tables: HostTables) -> str:
     return "not supported" if generation.startswith(("GCN", "CDNA")) else "unknown"
 
 
-def ladder(gfx: str, zluda: str, sdk: Iterable[str], runs: Iterable[GpuRun]) -> Ladder:
-    """The step of the evidence ladder: verified only by a recorded passing run on this gfx (design section 2)."""
-    if not gfx:
-        return "unknown"
-    if any(run.gfx == gfx and run.outcome == "passed" for run in runs):
-        return "verified"
-    if zluda == "not supported":
-        return "unsupported"
-    if zluda == "supported" and "full" in sdk:
-        return "unverified candidate"
-    return "experimental" if zluda == "supported" else "unknown"
-
-
 def identify(adapter: Adapter, tables: HostTables) -> Adapter:
-    """The adapter with vendor, gfx, generation, support and ladder step filled in; what it knew already is kept."""
+    """The adapter with vendor, gfx, generation, support filled in; what it knew already is kept."""
     vendor = adapter.vendor or vendor_of(adapter)
     if vendor != "AMD":
         return msgspec.structs.replace(adapter, vendor=vendor)
@@ -134,7 +120,6 @@ def identify(adapter: Adapter, tables: HostTables) -> Adapter:
     if integrated is None:
         integrated = next((known.apu for known in tables.gfx if known.gfx == gfx), None)
     support = sdk_support(gfx, adapter.name, tables) if gfx else {}
-    zluda = zluda_support(gfx, generation, tables)
     return msgspec.structs.replace(
         adapter,
         vendor=vendor,
@@ -143,8 +128,7 @@ def identify(adapter: Adapter, tables: HostTables) -> Adapter:
         generation=generation,
         integrated=integrated,
         hip_sdk=support,
-        zluda=zluda,
-        status=ladder(gfx, zluda, support.values(), tables.runs),
+        zluda=zluda_support(gfx, generation, tables),
     )
 
 
