@@ -69,6 +69,13 @@ def test_every_line_is_in_every_format(root: Path) -> None:
             assert markdown_text(check.text) in form or check.text in form, check.text
 
 
+def test_folded_lines_keep_all_words(root: Path) -> None:
+    found = find_host(root)
+    folded = as_text(found, 60)
+    assert folded.split() == as_text(found).split()
+    assert all(len(line) <= 60 or " " not in line.strip() for line in folded.splitlines())
+
+
 def test_issue_has_what_maintainers_ask_for(root: Path) -> None:
     _, text = run("--root", root, "--format", "issue")
     for field in ("GPU", "gfx", "HIP version", "Driver", "ZLUDA version", "Operating system", "First finding"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from enum import Enum
 from pathlib import Path
@@ -130,7 +131,8 @@ def written(found: Host, form: HostFormat) -> str:
         return as_markdown(found)
     if form is HostFormat.issue:
         return as_issue(found, encoded)
-    text = as_text(found)
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    text = as_text(found, width)
     try:
         text.encode(sys.stdout.encoding or "utf-8")
     except (LookupError, UnicodeEncodeError):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import textwrap
+
 from zcheck.model.host import Host, HostCheck
 from zcheck.render.safe import markdown_text, visible
 
@@ -25,15 +27,27 @@ def _sure(check: HostCheck) -> str:
     return "" if check.confidence == "high" else f" [{check.confidence} confidence]"
 
 
-def as_text(host: Host) -> str:
-    """One line a check, its fixes below; the worst first."""
+def as_text(host: Host, width: int | None = None) -> str:
+    """One line a check, its fixes below; the worst first. Lines are folded at ``width`` columns, where given."""
     lines = [_summary(host), ""]
     for check in host.checks:
-        lines.append(f"{check.level:4}  {visible(check.text)}{_sure(check)}")
-        lines += [f"      fix: {visible(fix)}" for fix in check.fix]
+        lines += _folded(f"{check.level:4}  {visible(check.text)}{_sure(check)}", width)
+        for fix in check.fix:
+            lines += _folded(f"      fix: {visible(fix)}", width)
     for problem in host.problems:
-        lines.append(f"note  {visible(problem.path)}: {visible(problem.reason)}")
+        lines += _folded(f"note  {visible(problem.path)}: {visible(problem.reason)}", width)
     return "\n".join(lines) + "\n"
+
+
+def _folded(line: str, width: int | None) -> list[str]:
+    """The line in pieces of at most ``width`` columns, later ones indented; paths are not broken."""
+    if width is None or len(line) <= width:
+        return [line]
+    indent = " " * (11 if line.startswith(" ") else 6)
+    return textwrap.wrap(
+        line, max(width, 40), subsequent_indent=indent, break_long_words=False, break_on_hyphens=False,
+        drop_whitespace=True, replace_whitespace=False, expand_tabs=False,
+    )  # fmt: skip
 
 
 def _cell(text: str) -> str:

@@ -15,6 +15,24 @@ def amd(adapters: Iterable[Adapter]) -> list[Adapter]:
     return [adapter for adapter in adapters if adapter.vendor == "AMD"]
 
 
+def meant(adapters: Iterable[Adapter]) -> list[Adapter]:
+    """The AMD adapters that somebody would compute on: not the integrated one where a dedicated one is there."""
+    mine = amd(adapters)
+    dedicated = [adapter for adapter in mine if not adapter.integrated]
+    return dedicated or mine
+
+
+def advised_sdk(adapter: Adapter, version: str) -> str:
+    """The HIP SDK that lists the adapter in full: the next newer than ``version``, else the newest; or empty."""
+
+    def number(text: str) -> tuple[int, ...]:
+        return tuple(int(part) for part in text.split(".") if part.isdigit())
+
+    full = sorted((one for one, word in adapter.hip_sdk.items() if word == "full" and one != version), key=number)
+    newer = [one for one in full if number(one) > number(version)]
+    return newer[0] if newer else full[-1] if full else ""
+
+
 def chosen(adapters: Iterable[Adapter], visible: str) -> list[Adapter]:
     """The AMD adapters that HIP_VISIBLE_DEVICES leaves, in its order; all without it."""
     mine = sorted(amd(adapters), key=lambda adapter: adapter.index)
@@ -94,12 +112,17 @@ def check_adapters(
     checks: list[HostCheck] = []
     version = table_version(root, tables)
     for adapter in mine:
-        checks += _one(adapter, version, root, folders, tables)
+        checks += _one(adapter, version, root, folders, tables, adapter in meant(adapters))
     return checks + _order(mine, visible)
 
 
 def _one(
-    adapter: Adapter, version: str, root: HipRoot | None, folders: tuple[ZludaFolder, ...], tables: HostTables
+    adapter: Adapter,
+    version: str,
+    root: HipRoot | None,
+    folders: tuple[ZludaFolder, ...],
+    tables: HostTables,
+    computed_on: bool,
 ) -> list[HostCheck]:
     name = label(adapter)
     how = {"hipinfo": "hipInfo", "pci-id": "PCI id", "name": "model name", "given": "as given", "kfd": "kernel driver"}
@@ -127,6 +150,8 @@ def _one(
             subject=adapter.name,
         )
     ]
+    if not computed_on:
+        return checks  # what an unused integrated GPU lacks is no trouble
     if adapter.zluda == "not supported":
         checks.append(
             HostCheck(
@@ -196,9 +221,9 @@ def _support(adapter: Adapter, version: str) -> HostCheck:
             value=said,
             subject=adapter.name,
         )
-    better = [other for other, word in adapter.hip_sdk.items() if word == "full"]
+    better = advised_sdk(adapter, version)
     fix = (
-        f"Install HIP SDK {better[-1]}, which lists this GPU in full."
+        f"Install HIP SDK {better}, which lists this GPU in full."
         if better
         else "No HIP SDK for Windows lists this GPU in full: an AMD TheRock build for it, if there is one, is the way."
     )

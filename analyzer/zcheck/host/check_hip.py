@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from zcheck.host.check_gpu import amd, label
+from zcheck.host.check_gpu import advised_sdk, amd, label, meant
 from zcheck.host.keys import known
 from zcheck.host.sdk import generation_of_runtime, known_version
 from zcheck.host.source import key
@@ -171,7 +171,7 @@ def check_kernels(root: HipRoot | None, adapters: Iterable[Adapter], tables: Hos
     if root is None:
         return []
     checks: list[HostCheck] = []
-    for adapter in amd(adapters):
+    for adapter in meant(adapters):
         if not adapter.gfx or adapter.zluda == "not supported":
             continue
         if "rocBLAS" in root.components and adapter.gfx not in root.rocblas_gfx:
@@ -198,11 +198,11 @@ def _no_rocblas(root: HipRoot, adapter: Adapter, tables: HostTables) -> HostChec
     there = ", ".join(root.rocblas_gfx) or "none at all"
     version = known_version(root.version, tables)
     said = adapter.hip_sdk.get(version, "not listed")
-    better = [other for other, word in adapter.hip_sdk.items() if word == "full" and other != version]
+    better = advised_sdk(adapter, version)
     if said == "full":
         fix, cure = f"{name_of(root)} should have them: repair or reinstall it.", "setup"
     elif better:
-        fix, cure = f"Install HIP SDK {better[-1]}, which has kernels for this GPU.", "replace"
+        fix, cure = f"Install HIP SDK {better}, which has kernels for this GPU.", "replace"
     elif row is not None and row.community_rocblas == "yes":
         fix, cure = (
             f"Place community-built rocBLAS library files for {adapter.gfx} into {root.path}\\bin\\rocblas\\library.",

@@ -164,27 +164,31 @@ def _gaps(folder: ZludaFolder, dlls: Dlls, active: HipRoot | None) -> list[HostC
     # That the SDK in use comes without MIOpen is told once, by component-absent.
     told = active is not None and active.kind == "sdk" and "MIOpen" not in active.components
     gaps = [gap for gap in folder.gaps if not (told and gap.way == "lookup" and gap.dll.casefold() == "miopen.dll")]
-    checks = [_gap(gap, folder, dlls, active) for gap in gaps]
+    merged: dict[tuple[object, ...], list[ImportGap]] = {}
+    for gap in gaps:  # cublas64_11, _12 and _13 are one library under three names
+        key = (library_of(gap.importer), gap.dll.casefold(), gap.answered_by, gap.functions, gap.way)
+        merged.setdefault(key, []).append(gap)
+    checks = [_gap(same[0], ", ".join(gap.importer for gap in same), dlls, active) for same in merged.values()]
     return [check for check in checks if check is not None] + _runtimes(folder, dlls)
 
 
-def _gap(gap: ImportGap, folder: ZludaFolder, dlls: Dlls, active: HipRoot | None) -> HostCheck | None:
-    return _lacking(gap, dlls) if gap.answered_by else _absent(gap, dlls, active)
+def _gap(gap: ImportGap, importers: str, dlls: Dlls, active: HipRoot | None) -> HostCheck | None:
+    return _lacking(gap, importers, dlls) if gap.answered_by else _absent(gap, importers, dlls, active)
 
 
-def _lacking(gap: ImportGap, dlls: Dlls) -> HostCheck:
+def _lacking(gap: ImportGap, importers: str, dlls: Dlls) -> HostCheck:
     """Functions that the HIP DLL found does not export."""
     version = dlls.brief(gap.answered_by).version
     where = f"{gap.answered_by}{f' {version}' if version else ''}"
     key, effect = {
         "import": ("hip-import-unresolved", "the process does not start or the DLL does not load (error 127)"),
         "delay": ("hip-delay-unresolved", "the first such call fails"),
-        "lookup": ("hip-lookup-unresolved", f"every call of {gap.importer} fails"),
+        "lookup": ("hip-lookup-unresolved", "every call of it fails"),
     }[gap.way]
     return HostCheck(
         known(key),
         "WARN" if gap.way == "delay" else "MISS",
-        f"{gap.importer} needs {_listed(gap.functions)} of {gap.dll}, but {where} does not export "
+        f"{importers}: needs {_listed(gap.functions)} of {gap.dll}, but {where} does not export "
         f"{'it' if len(gap.functions) == 1 else 'them'}: {effect}",
         value=library_of(gap.importer) if gap.way == "lookup" else f"{gap.dll}!{gap.functions[0]}",
         subject=gap.importer,
@@ -194,7 +198,7 @@ def _lacking(gap: ImportGap, dlls: Dlls) -> HostCheck:
     )
 
 
-def _absent(gap: ImportGap, dlls: Dlls, active: HipRoot | None) -> HostCheck | None:
+def _absent(gap: ImportGap, importers: str, dlls: Dlls, active: HipRoot | None) -> HostCheck | None:
     """A HIP DLL that is nowhere the ZLUDA DLL looks."""
     sources = (
         "https://github.com/vladmandic/sdnext/issues/2880",
@@ -206,8 +210,8 @@ def _absent(gap: ImportGap, dlls: Dlls, active: HipRoot | None) -> HostCheck | N
         return HostCheck(
             known("hip-library-missing"),
             "WARN" if optional else "MISS",
-            f"{gap.importer} needs {gap.dll}, which is neither beside it nor in HIP_PATH\\bin: "
-            f"every call of {gap.importer} fails, after a message box",
+            f"{importers}: needs {gap.dll}, which is neither beside it nor in HIP_PATH\\bin, so that "
+            "every call of it fails, after a message box",
             value=library_of(gap.importer),
             subject=gap.importer,
             fix=(f"Point HIP_PATH at {'an AMD TheRock build' if optional else 'a HIP SDK'} that has {gap.dll}.",),
@@ -219,7 +223,7 @@ def _absent(gap: ImportGap, dlls: Dlls, active: HipRoot | None) -> HostCheck | N
     if active is not None and is_file(dlls.source, join(active.path, "bin", gap.dll)):
         return None  # told by hip-sdk-off-path
     nearby = _elsewhere(gap.dll, dlls, active)
-    missing = f"{gap.importer} needs {gap.dll}, which is neither beside it nor in System32 or on PATH"
+    missing = f"{importers}: needs {gap.dll}, which is neither beside it nor in System32 or on PATH"
     effect = "it does not load (error 126)"
     if nearby:
         return HostCheck(

@@ -94,7 +94,8 @@ def stack_overrides(host: Host) -> StackOverrides:
         missing = tuple(name for name in missing if name not in found)
         if folder.release and folder.confidence != "low":
             release = folder.release
-            said.append(f"ZLUDA {release}: {folder.path}, told by {folder.identified_by}")
+            span = f"; {folder.candidates[0]} to {folder.candidates[-1]} fit alike" if folder.candidates[1:] else ""
+            said.append(f"ZLUDA {release}: {folder.path}, told by {folder.identified_by}{span}")
         elif folder.release:
             said.append(f"ZLUDA in {folder.path} looks like {folder.release}, too unsure to judge by")
     return StackOverrides(

@@ -155,6 +155,8 @@ def lookup_gaps(importer: str, release_order: int, search: Search, tables: HostT
     """Gaps of what a ZLUDA library looks up by name at its first use: one absent name fails the whole library."""
     library = library_of(importer)
     names = {library, "cudnn"} if library.startswith("cudnn") else {library}
+    if library == "cublas" and search.layout is not None and search.layout.cublas_needs_hipblaslt:
+        names.add("cublasLt")  # cublasCreate makes a cublasLt handle too (v6-preview.58 and on)
     rows = [row for row in tables.hip_symbols if row.library in names and row.since <= release_order <= row.until]
     gaps: list[ImportGap] = []
     for dlls in dict.fromkeys(row.dlls for row in rows):

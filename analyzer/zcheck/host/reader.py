@@ -89,18 +89,19 @@ def read_host(
     usable = tuple(folder for folder in folders if not folder.problems)
     layouts = {folder.path: layout_for(folder.release, tables) for folder in usable}
     shown = active or next((one for one in roots if not one.problems), None)
+    # In the order in which a program meets them: what fails first is said first.
     checks: list[HostCheck] = [
         *check_adapters(adapters, shown, usable, source.env.get("HIP_VISIBLE_DEVICES", ""), tables),
         *hipinfo_checks,
-        *check_roots(roots, active, source.env, tables, _reads_hip_path(layouts)),
-        *check_kernels(shown, adapters, tables),
-        *check_runtimes(system, active, usable, layouts, adapters),
         *check_folders(folders, layouts, dlls, active),
+        *check_runtimes(system, active, usable, layouts, adapters),
         *check_off_path(source, active, usable, dlls),
-        *check_search_path(source, usable, dlls),
-        *check_leftovers(source, system, adapters, dlls),
+        *check_roots(roots, active, source.env, tables, _reads_hip_path(layouts)),
         *check_known_bad(source.os_build, adapters, shown, usable, tables),
+        *check_kernels(shown, adapters, tables),
         *check_paths(source, active, usable),
+        *check_leftovers(source, system, adapters, dlls),
+        *check_search_path(source, usable, dlls),
     ]
     return Host(
         source=source.kind,
