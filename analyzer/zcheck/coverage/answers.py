@@ -7,6 +7,7 @@ library, which nobody would place); the bundle's own file stays (``passed-throug
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
@@ -16,7 +17,7 @@ from zcheck.coverage.database import Database
 from zcheck.coverage.frameworks import framework_names, operator_answers
 from zcheck.coverage.hip_needs import missing_components
 from zcheck.coverage.measured import Measured, runtime_version
-from zcheck.model.coverage import HipSdk, Release, ReleaseLibrary
+from zcheck.model.coverage import Component, HipSdk, Release, ReleaseLibrary
 from zcheck.model.evidence import Evidence, FileFact, Use
 from zcheck.model.stack import Answers, FunctionAnswer, LibraryAnswer, Stack
 
@@ -33,10 +34,19 @@ class _Asked:
     """a framework's DLL: the functions are C++ operators, and the library id is the framework's operator table"""
 
 
-def answer(database: Database, stack: Stack, evidence: Evidence) -> Answers:
-    """The answers of ``stack`` to all that ``evidence`` names; raises UsageError for an unknown release or SDK."""
+def answer(
+    database: Database,
+    stack: Stack,
+    evidence: Evidence,
+    present: Collection[str] = (),
+    missing: Collection[str] = (),
+) -> Answers:
+    """The answers of ``stack`` to all that ``evidence`` names; raises UsageError for an unknown release or SDK.
+
+    ``present`` and ``missing`` are HIP components that a PC was seen to have or lack, whatever its SDK's table says.
+    """
     release = database.resolve_release(stack.zluda)
-    sdk = database.hip_sdk(stack.hip_sdk)
+    sdk = _seen(database.hip_sdk(stack.hip_sdk), present, missing)
     machine = _entry_machine(evidence)
     shipped = {library.library: library for library in database.libraries(release)}
     measured = Measured(database, release)
@@ -68,6 +78,17 @@ def answer(database: Database, stack: Stack, evidence: Evidence) -> Answers:
         components_missing=sdk.with_state("no"),
         components_unknown=sdk.with_state("unknown"),
     )
+
+
+def _seen(sdk: HipSdk, present: Collection[str], missing: Collection[str]) -> HipSdk:
+    """The SDK with what a PC shows in place of what the table says."""
+    if not present and not missing:
+        return sdk
+    known = {component.name: component for component in sdk.components}
+    for name, included in (*((name, "yes") for name in present), *((name, "no") for name in missing)):
+        before = known.get(name, Component(name, included))
+        known[name] = msgspec.structs.replace(before, included=included, dlls=() if included == "no" else before.dlls)
+    return msgspec.structs.replace(sdk, components=tuple(known.values()))
 
 
 def _entry_machine(evidence: Evidence) -> str:
