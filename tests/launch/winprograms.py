@@ -22,6 +22,7 @@ static void tell(const char *function) {
     GetModuleFileNameW(self, path, 1024);
     WideCharToMultiByte(CP_UTF8, 0, path, -1, text, sizeof text, NULL, NULL);
     printf("%s of %s [%s]\n", function, text, STR(TAG)); fflush(stdout);
+    Sleep(700);  /* long enough to be looked at */
 }
 __declspec(dllexport) int FUNCTION(void) { tell(STR(FUNCTION)); return 0; }
 """
@@ -78,7 +79,8 @@ int wmain(void) {
     HMODULE library = LoadLibraryW(L"cudart64_12.dll");
     int (*count)(int *) = library ? (void *)GetProcAddress(library, "cudaGetDeviceCount") : 0;
     int devices = -1, status = count ? count(&devices) : -1;
-    printf("cudaGetDeviceCount -> %d\n", status);
+    printf("cudaGetDeviceCount -> %d\n", status); fflush(stdout);
+    Sleep(700);
     return status == 100 ? 0 : status;
 }
 """,
@@ -147,12 +149,13 @@ int wmain(int argc, wchar_t **argv) {
 #include <string.h>
 #include <fcntl.h>
 #include <io.h>
-static char block[65536];
-int wmain(void) {
+static char block[4096];  /* Wine loses larger writes when somebody reads the writer's memory */
+int wmain(int argc, wchar_t **argv) {
+    int blocks = _wtoi(argv[1]);
     memset(block, 'x', sizeof block);
     block[sizeof block - 1] = '\n';
     _setmode(1, _O_BINARY); _setmode(2, _O_BINARY);
-    for (int i = 0; i < 1600; i++) { _write(1, block, sizeof block); _write(2, block, sizeof block); }
+    for (int i = 0; i < blocks; i++) { _write(1, block, sizeof block); _write(2, block, sizeof block); }
     return 0;
 }
 """,
