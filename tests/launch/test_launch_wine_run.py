@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from staging import tree
 from winhost import Host
+
 from winpython import Missing, WinPython
 
 pytestmark = pytest.mark.wine
@@ -110,7 +111,19 @@ def test_preload_serves_the_system32_lookup_without_a_launcher(windows: Host) ->
     assert windows.loaded(result.report, "nvcuda.dll") == ["zluda"]
 
 
-ARGUMENTS = ["a b", "", 'say "hi"', "C:\\dir with space\\", "--", "ä€😀", "tab\there", '\\"', "plain", "a=b;c", "%PATH%"]
+ARGUMENTS = [
+    "a b",
+    "",
+    'say "hi"',
+    "C:\\dir with space\\",
+    "--",
+    "ä€😀",
+    "tab\there",
+    '\\"',
+    "plain",
+    "a=b;c",
+    "%PATH%",
+]
 
 
 @pytest.mark.parametrize(
@@ -157,9 +170,20 @@ def cudart() -> Path:
 
     digest = "09c2e35f48359752dfa822c09918211844a3d93c100a715d79b59591130c5e1e"
     folder = helper.cache_dir()
-    wheels = [p for p in folder.rglob("nvidia_cuda_runtime_cu12-12.4.127-*win_amd64.whl") if helper._sha256(p) == digest]
+    wheels = [
+        p for p in folder.rglob("nvidia_cuda_runtime_cu12-12.4.127-*win_amd64.whl") if helper._sha256(p) == digest
+    ]
     if not wheels:
-        command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--platform", "win_amd64"]
+        command = [
+            sys.executable,
+            "-m",
+            "pip",
+            "download",
+            "--no-deps",
+            "--only-binary=:all:",
+            "--platform",
+            "win_amd64",
+        ]
         done = subprocess.run([*command, "-d", str(folder), "nvidia-cuda-runtime-cu12==12.4.127"], capture_output=True)
         wheels = list(folder.glob("nvidia_cuda_runtime_cu12-12.4.127-*win_amd64.whl"))
         if done.returncode or not wheels or helper._sha256(wheels[0]) != digest:
@@ -223,11 +247,7 @@ def test_hanging_program_and_its_child_are_ended(host: Host) -> None:
     assert result.report["exit"]["timed_out"] is True
     assert result.report["first_error"]["rule"] == "timeout"
     assert result.code == 124
-    left = [
-        entry.parent.name
-        for entry in Path("/proc").glob("[0-9]*/cmdline")
-        if unique.name.encode() in _read(entry)
-    ]
+    left = [entry.parent.name for entry in Path("/proc").glob("[0-9]*/cmdline") if unique.name.encode() in _read(entry)]
     assert left == []
 
 
@@ -241,7 +261,8 @@ def _read(path: Path) -> bytes:
 def test_python_program(host: Host) -> None:
     script = host.app / "train.py"
     script.write_text(
-        "import sys\nprint('start', flush=True)\ndef step():\n    raise RuntimeError('CUDA error: CUBLAS_STATUS_NOT_SUPPORTED')\n"
+        "import sys\nprint('start', flush=True)\ndef step():\n"
+        "    raise RuntimeError('CUDA error: CUBLAS_STATUS_NOT_SUPPORTED')\n"
         "step()\n"
     )
     python = host.windows.root / "python.exe"

@@ -12,11 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import winprograms
+
 from winpython import CHECKOUT, WinPython, wine_program
 
 CLI = Path(__file__).with_name("cli_app.py")
-V6 = """nvcuda nvml cudnn64_8 cudnn64_9 cublas64_13 cublas64_12 cublas64_11 cublasLt64_13 cublasLt64_12 cublasLt64_11
-cusparse64_12 cusparse64_11 cusparse64_10 cufft64_12 cufft64_11 cufft64_10 zluda_redirect""".split()
+_NUMBERED = {"cudnn": (8, 9), "cublas": (11, 12, 13), "cublasLt": (11, 12, 13), "cusparse": (10, 11, 12)}
+_NUMBERED["cufft"] = (10, 11, 12)
+V6 = ["nvcuda", "nvml", "zluda_redirect", *(f"{name}64_{n}" for name, numbers in _NUMBERED.items() for n in numbers)]
 
 
 @dataclass
@@ -105,7 +107,9 @@ class Host:
                 given.append(value)
         return given
 
-    def run(self, program: Path, *arguments: str, check: bool = False, timeout_s: float = 120, **more: object) -> Result:
+    def run(
+        self, program: Path, *arguments: str, check: bool = False, timeout_s: float = 120, **more: object
+    ) -> Result:
         """``zcheck run``, with the report read back."""
         report = self.root / "report.json"
         report.unlink(missing_ok=True)

@@ -251,7 +251,9 @@ def programs() -> Path:
     """
     import winpython
 
-    key = hashlib.sha256(repr((TAGGED, NVCUDA, PROGRAMS, LAUNCHER, Path(__file__).read_text())).encode()).hexdigest()[:16]
+    key = hashlib.sha256(repr((TAGGED, NVCUDA, PROGRAMS, LAUNCHER, Path(__file__).read_text())).encode()).hexdigest()[
+        :16
+    ]
     target = cache_dir() / "winprograms" / key
     with winpython._only_one(target):
         if not target.exists():
@@ -272,7 +274,9 @@ def _build(folder: Path) -> None:
     (folder / "fake").mkdir()
     _run(mingw(), "-O1", "-s", "-shared", "-o", folder / "fake" / "nvcuda.dll", source)
     plugin = folder / "plugin.c"
-    plugin.write_text("int cublasCreate_v2(void);\n__declspec(dllexport) int plugin(void) { return cublasCreate_v2(); }\n")
+    plugin.write_text(
+        "int cublasCreate_v2(void);\n__declspec(dllexport) int plugin(void) { return cublasCreate_v2(); }\n"
+    )
     _run(mingw(), "-O1", "-s", "-shared", "-o", folder / "plugin.dll", plugin, f"-L{folder}", "-lcublas64_12")
     for name, text in PROGRAMS.items():
         source = folder / f"{name}.c"
@@ -324,7 +328,8 @@ int main(void) { return cuInit(); }
     libraries = ["-lmingw32", "-lgcc", "-lmoldname", "-lmingwex", "-lmsvcrt", "-lkernel32"]
     folders = {str(Path(of(name)).parent) for name in ("libmingw32.a", "libgcc.a")}
     _run(
-        linker, "-m", "i386pep", "-o", folder / "delay.exe", of("crt2.o"), of("crtbegin.o"), folder / "delay.o", library,
+        linker, "-m", "i386pep", "-o", folder / "delay.exe", of("crt2.o"), of("crtbegin.o"), folder / "delay.o",
+        library,
         *(f"-L{path}" for path in sorted(folders)), *libraries, *libraries, of("crtend.o"),
         "-Xlink=-delayload:nvcuda.dll",
     )  # fmt: skip
