@@ -65,6 +65,16 @@ int wmain(int argc, wchar_t **argv) {
 """
 
 
+# Rust programs take random bytes from a DLL that Wine 8 lacks (Microsoft, ProcessPrng)
+_PRIMITIVES = r"""
+#include <windows.h>
+BOOLEAN WINAPI SystemFunction036(void *buffer, ULONG length);  /* RtlGenRandom of advapi32 */
+__declspec(dllexport) BOOL WINAPI ProcessPrng(BYTE *buffer, SIZE_T length) {
+    return SystemFunction036(buffer, (ULONG)length);
+}
+"""
+
+
 class Missing(Exception):
     """A tool that Wine tests need is not installed, or the wheel cannot be had."""
 
@@ -186,6 +196,23 @@ def _build_python(folder: Path) -> None:
     source = folder / "launcher.c"
     source.write_text(_LAUNCHER)
     _call(mingw(), "-O1", "-s", "-municode", "-o", folder / "python.exe", source)
+    source = folder / "bcryptprimitives.c"
+    source.write_text(_PRIMITIVES)
+    _call(mingw(), "-O1", "-s", "-shared", "-o", folder / "bcryptprimitives.dll", source, "-ladvapi32")
+    _forward(folder, "python3", "python311")
+
+
+def _forward(folder: Path, name: str, to: str) -> None:
+    """``python3.dll`` of the stable ABI: every name forwards to ``python311.dll``."""
+    import pefile
+
+    with pefile.PE(str(folder / f"{to}.dll"), fast_load=True) as image:
+        image.parse_data_directories([pefile.DIRECTORY_ENTRY["IMAGE_DIRECTORY_ENTRY_EXPORT"]])
+        exported = [symbol.name.decode() for symbol in image.DIRECTORY_ENTRY_EXPORT.symbols if symbol.name]
+    definition = folder / f"{name}.def"
+    lines = "".join(f"  {symbol} = {to}.{symbol}\n" for symbol in exported)
+    definition.write_text(f"LIBRARY {name}.dll\nEXPORTS\n{lines}")
+    _call(mingw(), "-shared", "-nostdlib", "-s", "-o", folder / f"{name}.dll", definition)
 
 
 def _install(folder: Path, requirements: Sequence[str]) -> None:
@@ -198,7 +225,7 @@ def _install(folder: Path, requirements: Sequence[str]) -> None:
 def build() -> Path:
     """The folder of the finished interpreter with zcheck's dependencies, built once per set of pins; raises Missing."""
     requirements = _dependencies()
-    key = json.dumps([WHEEL_SHA256, _LAUNCHER, sorted(_LEFT_OUT), sorted(requirements)])
+    key = json.dumps([WHEEL_SHA256, _LAUNCHER, _PRIMITIVES, sorted(_LEFT_OUT), sorted(requirements)])
     target = cache_dir() / "winpython" / hashlib.sha256(key.encode()).hexdigest()[:16]
     with _only_one(target):
         if not (target / "python.exe").exists():

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.wine
 
 def test_real_windows_python_with_zcheck(winpython: WinPython) -> None:
     code = (
-        "import os,sys,ctypes,winreg,msvcrt,msgspec,pefile,zcheck,subprocess;"
+        "import os,sys,ctypes,winreg,msvcrt,msgspec,pefile,lief,yaml,networkx,zstandard,lz4.block,typer,zcheck;"
         "print(os.name, sys.version.split()[0], zcheck.__version__,"
         "ctypes.windll.kernel32.GetCurrentProcessId() == os.getpid())"
     )

@@ -77,6 +77,9 @@ def _cudart(report: Report, wanted: tuple[Wanted, ...], direct: bool) -> str:
     for item in wanted:
         if _CUDART.fullmatch(item.dll):
             return f"{item.users[0]} uses {item.dll}"
+    for module in report.modules:
+        if module.path and _CUDART.fullmatch(module.name):
+            return f"{module.path} lies in its folder"
     for function in report.functions:
         if function.library == "cudart":
             return f"{function.users[0] if function.users else report.target} uses {function.name}"

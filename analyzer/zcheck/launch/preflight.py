@@ -85,8 +85,8 @@ def check_hip(
     runtimes = (*hip.files, *hip.driver_files)
     if release.hip_runtimes and not any(name.lower() in runtimes or beside.get(name) for name in release.hip_runtimes):
         text = (
-            f"{' or '.join(release.hip_runtimes)} is neither beside ZLUDA nor in {place} nor in System32; install AMD's "
-            "driver and the HIP SDK, or give --hip-dir"
+            f"{' or '.join(release.hip_runtimes)} is neither beside ZLUDA nor in {place} nor in System32; install "
+            "AMD's driver and the HIP SDK, or give --hip-dir"
         )
         refusals.append(Refusal("hip-runtime", text, anyway=True))
     for need in release.hip_needs if release.hip_path_read else ():
@@ -108,8 +108,8 @@ def check_hip(
     base = hip.gpu.split(":")[0]  # hipInfo adds features: gfx90a:sramecc+:xnack-
     if base and hip.tensile and base not in hip.tensile:
         text = (
-            f"rocBLAS of this HIP SDK has no kernels for {base} (it has {', '.join(hip.tensile)}); every matrix product "
-            "would fail"
+            f"rocBLAS of this HIP SDK has no kernels for {base} (it has {', '.join(hip.tensile)}); every matrix "
+            "product would fail"
         )
         refusals.append(Refusal("hip-tensile", text, anyway=True))
     return list(dict.fromkeys(refusals)), list(dict.fromkeys(warnings))

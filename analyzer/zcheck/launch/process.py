@@ -17,7 +17,7 @@ from zcheck.model.base import Record
 from zcheck.model.launch import Stream, StreamReport
 
 # Modules are looked at soon after the start, then ever more seldom: seconds from the start
-_SAMPLES = (0.05, 0.2, 0.5, 1.0, 2.0, 4.0)
+_SAMPLES = (0.02, 0.05, 0.1, 0.2, 0.4, 0.7, 1.0, 2.0, 4.0)
 _SAMPLE_EVERY = 5.0
 _PIPES_AFTER_END = 5.0
 

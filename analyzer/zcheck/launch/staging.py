@@ -6,8 +6,8 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from zcheck.launch.demand import Demand
-from zcheck.model.launch import Folder, Refusal, ReleaseFiles, StageFile
+from zcheck.launch.demand import Demand, InBundle
+from zcheck.model.launch import Folder, FolderFile, Refusal, ReleaseFiles, StageFile
 
 
 def target_folders(release: ReleaseFiles, demand: Demand) -> dict[str, tuple[str, ...]]:
@@ -31,6 +31,13 @@ def target_folders(release: ReleaseFiles, demand: Demand) -> dict[str, tuple[str
             folders = [str(home), *(str((root / user).parent) for user in users[name])]
             result[name] = tuple(dict.fromkeys(folders))
     return result
+
+
+def _same(known: InBundle, there: FolderFile) -> bool:
+    """Whether the file in place is the analysed one, as far as the analysis took its hash or size."""
+    if known.sha256:
+        return known.sha256 == there.sha256
+    return known.size in (0, there.size)
 
 
 def stage_files(
@@ -62,12 +69,7 @@ def stage_files(
             if there and there.sha256 == source.sha256:
                 continue  # somebody placed ZLUDA's file there already
             known = analysed.get((os.path.normcase(path), name.lower()))
-            if there and (
-                there.link
-                or known is None
-                or (known.sha256 or there.sha256) != there.sha256
-                or known.size != there.size
-            ):
+            if there and (there.link or known is None or not _same(known, there)):
                 refusals.append(
                     Refusal(
                         "unknown-file", f"{there.name} in {path} is not the file that was analysed; run the check again"

@@ -308,7 +308,7 @@ class StackRecord(Record, frozen=True, omit_defaults=False):
 
 
 class RunReport(Record, frozen=True, omit_defaults=False):
-    """The record of one run (JSON schema in the package: ``launch/run_report.schema.json``)."""
+    """The record of one run (its JSON schema: ``zcheck.launch.json_schema``)."""
 
     schema: int
     zcheck: str
