@@ -8,6 +8,7 @@ library, which nobody would place); the bundle's own file stays (``passed-throug
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 
 import msgspec
 
@@ -87,7 +88,7 @@ def _asked(database: Database, evidence: Evidence) -> list[_Asked]:
         operators = frameworks.operators_of(dll)
         library = operators or database.library_of(dll)
         if library is not None:
-            in_bundle = dll in files or any(use.found == "bundle" for use in group)
+            in_bundle = any(fnmatchcase(file, dll) for file in files) or any(use.found == "bundle" for use in group)
             names = tuple(dict.fromkeys(use.function for use in group if use.function))
             asked.append(_Asked(group[0].dll, library, in_bundle, names, operators is not None))
     return asked
@@ -117,8 +118,11 @@ def _library(
     name = asked.dll.lower()
     # The 32-bit driver DLL has a folder and a launcher of its own (32\\zluda.exe).
     # NVIDIA's hybrid runtime, which a release ships, is loaded by its driver DLL.
-    injected = name in (dll.lower() for dll in shipped.injected) or shipped.library in ("nvcuda32", "cudart_hybrid")
-    file = next((dll for dll in shipped.dll_names if dll.lower().rsplit("/", 1)[-1] == name), None)
+    injected = any(fnmatchcase(dll.lower(), name) for dll in shipped.injected) or shipped.library in (
+        "nvcuda32",
+        "cudart_hybrid",
+    )
+    file = next((dll for dll in shipped.dll_names if fnmatchcase(dll.lower().rsplit("/", 1)[-1], name)), None)
     # Files without a CUDA version in their name (cublas.dll) are meant to be renamed to the one the program loads.
     rename = next((dll for dll in shipped.dll_names if name.startswith(dll.lower().removesuffix(".dll") + "64_")), None)
     placed = injected or stack.launch_mode == "staged"

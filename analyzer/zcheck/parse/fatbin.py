@@ -304,7 +304,7 @@ def _loose(
 def _fill(
     source: _Source, container: Container, limits: Limits, left: int, cache: ContentCache | None
 ) -> tuple[Container, int]:
-    entries = []
+    entries: list[DeviceEntry] = []
     for entry in container.entries:
         if entry.kind in ("ptx", "sass") and entry.problem is None and entry.stored:
             if entry.size > left:
@@ -312,6 +312,9 @@ def _fill(
             else:
                 left -= entry.size
                 entry = _with_contents(source, entry, limits, cache)
+                if entries and entry.kernels == entries[-1].kernels:
+                    # The same names for each architecture: kept once, as large programs have tens of thousands.
+                    entry = msgspec.structs.replace(entry, kernels=entries[-1].kernels)
         entries.append(entry)
     return msgspec.structs.replace(container, entries=tuple(entries)), left
 

@@ -33,11 +33,16 @@ _LOCATION = re.compile(
 )
 _BRACE = re.compile(rb"[{}]")
 # A statement begins behind ; : or a brace that is no operand's; an operand's brace follows a comma or a space after the
-# opcode, so it never follows ; : } directly. Character sets in place of groups, and a branch that begins with a
-# literal, keep this at some 100 ns a statement; what it misreads (lower-case labels, spaces before dots) shows in the
-# dotted names, and those bodies are read again with the exact one.
-_STATEMENT = re.compile(rb"[;:}][\s{}]*(?:@!?\s*[\w%$]+\s+|)([a-z][\w.:]*)")
+# opcode, so it never follows ; : } directly. With : and } turned into ; and the colons of modifiers into a byte of
+# their own, the pattern begins with a literal, which is twice as fast. What it misreads (lower-case labels, spaces
+# before dots) shows in the dotted names, and those bodies are read again with the exact one.
+_ENDS = bytes.maketrans(b":}", b";;")
+_DOUBLE = b"\x01"
+_STATEMENT = re.compile(rb";[\s{;]*(?:@!?\s*[\w%$]+\s+|)([a-z][\w.\x01]*)")
 _EXACT = re.compile(rb"[;:}][\s{}]*(?:@!?\s*[\w%$]+\s+|)([a-z]\w*(?:\s*\.\w+(?:::\w+)*)*)(?!\s*:|\w)")
+_COMMENT = re.compile(rb"//[^\n]*")
+_STRING = re.compile(rb'"[^"]*"')
+_COMMENT_IN_STRING = re.compile(rb'"[^"\n]*//')
 _SPECIAL = re.compile(
     rb"%(?!r[\dsdqh]|f[\dd]|p\d|h)(tid|ntid|laneid|warpid|nwarpid|ctaid|nctaid|smid|nsmid|gridid|is_explicit_cluster"
     rb"|clusterid|nclusterid|cluster_ctaid|cluster_nctaid|cluster_ctarank|cluster_nctarank|lanemask_\w+|clock\w*|pm\d+\w*"
@@ -58,7 +63,9 @@ _NAME = re.compile(rb"[A-Za-z_$%][\w$]*")
 # Every byte that some token of ZLUDA's lexer may hold (ptx_parser/src/lib.rs, ``enum Token``), quotes being gone.
 _LEXABLE = bytes(c for c in range(128) if chr(c).isalnum() or chr(c) in " \t\r\n\f\v_.,:;@|!()[]{}<>-+=%$")
 _LONE = re.compile(rb"_(?![\w$])")
-_LINKING = {b".visible", b".extern", b".weak", b".common"}
+_PLAIN_WORDS = {b".visible", b".extern", b".weak", b".global", b".const", b".shared"}
+# Directives that stand as statements in a body, beside declarations of variables.
+_INNER = re.compile(rb"\.(?:callprototype|calltargets|branchtargets)\b")
 
 
 def read_ptx(data: bytes, limits: Limits = DEFAULT_LIMITS) -> PtxModule:
@@ -76,6 +83,13 @@ def read_ptx(data: bytes, limits: Limits = DEFAULT_LIMITS) -> PtxModule:
 
 def _quiet(text: bytes) -> bytes:
     """The text with a space in place of each comment and string."""
+    if b"/*" not in text and not _COMMENT_IN_STRING.search(text):
+        text = _COMMENT.sub(b" ", text)
+        return _STRING.sub(b" ", text) if b'"' in text else text
+    return _quiet_slowly(text)
+
+
+def _quiet_slowly(text: bytes) -> bytes:
     parts: list[bytes] = []
     done = 0
     slash, quote = text.find(b"/"), text.find(b'"')
@@ -275,12 +289,11 @@ class _Reader:
         if b".surfref" in words:
             self.surfaces.append(name)
         plain = not equals or (re.search(rb"[(+*/]", value) is None and b"][" not in declaration.replace(b" ", b""))
-        kept = not plain or b".texref" in words or b".surfref" in words or b".samplerref" in words
         # Types say nothing that a release refuses; without them and the names most variables come to the same few.
         words = [word for word in words if not re.fullmatch(rb"\.(?:[busf]|bf)\d+(?:x2)?|\.align", word)]
         directive = PtxDirective(
             tuple(word.decode() for word in words),
-            name if kept or not words or words[0] not in (b".global", b".const", b".shared", *_LINKING) else "",
+            "" if plain and words and _PLAIN_WORDS.issuperset(words) else name,
             "none" if not equals else "plain" if plain else "expression",
         )
         if len(self.directives) < MAX_DISTINCT:
@@ -291,13 +304,19 @@ class _Reader:
         names = {function.name for function in self.functions}
         special = dict.fromkeys(directive.name for directive in self.directives if directive.name)
         pointers = any(not function.kernel for function in self.functions)
-        two = _SETP_TWO.search(self.text) is not None
-        count = b".red" in self.text and _BAR_COUNT.search(self.text) is not None
+        two = b"|" in self.text
+        count = b"bar.red" in self.text or b"bar.cta.red" in self.text
         shared = b".shared\t." in self.text or b".shared ." in self.text
+        inner = _INNER.search(self.text) is not None
         for index, body in self.bodies:
             function = self.functions[index]
             traits = list(function.traits)
             numbers = self._numbers(body)
+            if inner:
+                numbers += tuple(
+                    self.statements.setdefault(word, len(self.statements))
+                    for word in dict.fromkeys(_INNER.findall(body))
+                )
             calls: dict[str, None] = {}
             if not self.calling.isdisjoint(numbers):
                 calls = dict.fromkeys(target.decode("utf-8", "replace") for target in _CALL.findall(body))
@@ -305,7 +324,7 @@ class _Reader:
                 traits.append("indirect-call")
             if pointers and not names.isdisjoint(x.decode("utf-8", "replace") for x in _ADDRESS.findall(body)):
                 traits.append("function-pointer")
-            if two and _SETP_TWO.search(body):
+            if two and b"|" in body and _SETP_TWO.search(body):
                 traits.append("setp-two-destinations")
             if count and _BAR_COUNT.search(body):
                 traits.append("bar-red-thread-count")
@@ -328,17 +347,18 @@ class _Reader:
     def _numbers(self, body: bytes) -> tuple[int, ...]:
         """Indices of the distinct statements of a body, in order; new ones go into the table."""
         table = self.statements
-        for pattern in (_STATEMENT, _EXACT):
-            found = dict.fromkeys(pattern.findall(b";" + body))
+        ends = body.replace(b"::", _DOUBLE) if b"::" in body else body
+        found = dict.fromkeys(_STATEMENT.findall(b";" + ends.translate(_ENDS)))
+        new = [statement for statement in found if statement not in table]
+        if any(b"." not in statement and statement not in _PLAIN for statement in new):
+            exact = _EXACT.findall(b";" + body)
+            found = dict.fromkeys(b"".join(x.split()).replace(b"::", _DOUBLE) for x in exact)
             new = [statement for statement in found if statement not in table]
-            if pattern is _STATEMENT and any(x[-1] == 58 or (b"." not in x and x not in _PLAIN) for x in new):
-                continue
-            for statement in new:
-                if statement[:4] == b"call":
-                    self.calling.add(len(table))
-                table[statement] = len(table)
-            return tuple(table[statement] for statement in found)
-        raise AssertionError
+        for statement in new:
+            if statement[:4] == b"call":
+                self.calling.add(len(table))
+            table[statement] = len(table)
+        return tuple(table[statement] for statement in found)
 
 
 # Opcodes that may stand without a modifier.
@@ -346,7 +366,7 @@ _PLAIN = {b"ret", b"exit", b"trap", b"brkpt", b"bra", b"call", b"mov"}
 
 
 def _dotted(statement: bytes) -> str:
-    return b"".join(statement.split()).decode("utf-8", "replace")
+    return statement.replace(_DOUBLE, b"::").decode("utf-8", "replace")
 
 
 def _shared(body: bytes) -> int:
