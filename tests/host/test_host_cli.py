@@ -98,6 +98,11 @@ def test_a_saved_list_takes_no_other_options(root: Path, tmp_path: Path) -> None
         run(tmp_path / "x.json", "--root", root)
 
 
+def test_folders_of_a_windows_pc_need_a_windows_pc() -> None:
+    with pytest.raises(UsageError, match="--root"):
+        run("--zluda-dir", r"C:\zluda")
+
+
 def test_a_root_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(ZcheckError, match="nowhere"):
         run("--root", tmp_path / "nowhere")

@@ -102,6 +102,17 @@ def test_each_row_of_the_demand_study_is_a_pc() -> None:
     assert len({case["name"] for case in CASES}) == len(CASES)
 
 
+@pytest.mark.parametrize("function", pcs.HIP_FUNCTIONS)
+def test_a_driver_lacking_any_one_function_is_named(tmp_path: Path, function: str) -> None:
+    """Whichever function nvcuda.dll imports and the driver's runtime has not, it and both DLLs are named."""
+    pc = {"driver": ["5.7"], "driver_lacks": [function], "sdks": [], "zluda": [{"release": "v3"}]}
+    checks = read(pcs.build(tmp_path / "pc", pc)).checks
+    (line_,) = [check for check in checks if check.key == "hip-import-unresolved"]
+    assert line_.value == f"amdhip64.dll!{function}"
+    for word in ("nvcuda.dll", function, r"C:\Windows\System32\amdhip64.dll", "5.7"):
+        assert word in line_.text
+
+
 def test_same_pc_same_bytes(tmp_path: Path) -> None:
     import msgspec
 

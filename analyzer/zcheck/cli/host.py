@@ -87,6 +87,10 @@ def find_host(
         raise UsageError("a saved list is shown as it is: leave --root, --zluda-dir and --hip-dir out")
     if file is not None and file.is_dir():
         root, file = file, None
+    if root is None and file is None:
+        if sys.platform != "win32" and (zluda_dir or hip_dir):
+            raise UsageError("--zluda-dir and --hip-dir are Windows paths: off Windows they go with --root")
+        zluda_dir, hip_dir = (str(Path(name).absolute()) if name else None for name in (zluda_dir, hip_dir))
     tables = host_tables(coverage())
     if file is not None:
         return load_host(file, tables)

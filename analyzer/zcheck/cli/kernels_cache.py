@@ -20,6 +20,7 @@ class FileCache:
 
     def __init__(self, path: Path) -> None:
         self._db: sqlite3.Connection | None = None
+        self._new: dict[str, bytes] = {}
         with contextlib.suppress(OSError, sqlite3.Error):
             path.parent.mkdir(parents=True, exist_ok=True)
             if path.exists() and path.stat().st_size > MAX_BYTES:
@@ -31,6 +32,8 @@ class FileCache:
         """The value kept under the key, or None."""
         if self._db is None:
             return None
+        if key in self._new:
+            return self._new[key]
         try:
             row = self._db.execute("SELECT value FROM facts WHERE key = ?", (key,)).fetchone()
         except sqlite3.Error:
@@ -38,10 +41,9 @@ class FileCache:
         return bytes(row[0]) if row else None
 
     def put(self, key: str, value: bytes) -> None:
-        """Keep the value."""
+        """Keep the value, from the end of the context on for others."""
         if self._db is not None:
-            with contextlib.suppress(sqlite3.Error):
-                self._db.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", (key, value))
+            self._new[key] = value
 
     def __enter__(self) -> FileCache:
         return self
@@ -50,9 +52,11 @@ class FileCache:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._db is not None:
-            with contextlib.suppress(sqlite3.Error):
-                self._db.commit()
-                self._db.close()
+            # All at once: a process that wrote while it works would hold up the others for as long.
+            with contextlib.suppress(sqlite3.Error), self._db:
+                self._db.executemany("INSERT OR REPLACE INTO facts VALUES (?, ?)", self._new.items())
+            self._db.close()
+            self._db = None
 
 
 def default_path() -> Path:

@@ -41,7 +41,7 @@ def modifiers(statement: str) -> tuple[str, ...]:
 
 
 class Matcher:
-    """Says which form of a release a dotted name is in; answers are kept, as a file has few distinct names."""
+    """Says which form of a release a dotted name is in."""
 
     def __init__(self, forms: tuple[PtxForm, ...], any_order: bool) -> None:
         self._any_order = any_order
@@ -52,13 +52,10 @@ class Matcher:
                 self._forms[form.name].append(_compile(form.form))
             else:
                 self._patterns[form.name].append((form.form, _pattern(form.form)))
-        self._known: dict[str, str | None] = {}
 
     def match(self, statement: str) -> str | None:
         """The text of the form that takes the dotted name; None when the release knows none."""
-        if statement not in self._known:
-            self._known[statement] = self._find(statement)
-        return self._known[statement]
+        return self._find(statement)
 
     def opcode_known(self, statement: str) -> bool:
         """Whether the release knows the opcode in any form."""

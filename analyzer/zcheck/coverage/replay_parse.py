@@ -22,6 +22,10 @@ _STARTERS = frozenset({
 })  # fmt: skip
 
 
+MAX_KEPT = 100_000
+"""answers that a judge keeps; programs have some thousands of distinct statements"""
+
+
 class ModuleOutcome(Record, frozen=True):
     """What a release makes of one PTX text.
 
@@ -50,6 +54,8 @@ class Judge:
     def problem(self, statement: str) -> str | None:
         """Why the parser does not take the statement; None when it does."""
         if statement not in self._problems:
+            if len(self._problems) >= MAX_KEPT:
+                self._problems.clear()
             self._problems[statement] = self._problem(statement)
         return self._problems[statement]
 
@@ -57,6 +63,8 @@ class Judge:
         """Why a later pass refuses the statement, in a kernel or in another function; None when none does."""
         kept = self._later[kernel]
         if statement not in kept:
+            if len(kept) >= MAX_KEPT:
+                kept.clear()
             kept[statement] = later_statement(statement, self.release.later, kernel)
         return kept[statement]
 

@@ -193,7 +193,7 @@ def _one(
     said = {
         "verified": f"a recorded run passed: {'; '.join(listed)}; nothing else is implied",
         "unverified candidate": f"AMD and ZLUDA list it, no recorded run of this stack{nearby}",
-        "experimental": "ZLUDA lists it, AMD's SDK table does not give it full support",
+        "experimental": f"ZLUDA lists it, AMD's table for {version or 'any HIP SDK'} gives no full support",
         "unsupported": "outside ZLUDA's list",
         "unknown": "nothing recorded",
     }

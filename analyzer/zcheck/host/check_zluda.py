@@ -207,6 +207,8 @@ def _absent(gap: ImportGap, importers: str, dlls: Dlls, active: HipRoot | None) 
     )
     if gap.way == "lookup":
         optional = gap.dll.casefold() == "miopen.dll"
+        names = (gap.dll, f"lib{gap.dll}") if gap.dll.casefold() == "hipblaslt.dll" else (gap.dll,)
+        nearby = next((place for place in (_elsewhere(name, dlls, active) for name in names) if place), "")
         return HostCheck(
             known("hip-library-missing"),
             "WARN" if optional else "MISS",
@@ -214,7 +216,11 @@ def _absent(gap: ImportGap, importers: str, dlls: Dlls, active: HipRoot | None) 
             "every call of it fails, after a message box",
             value=library_of(gap.importer),
             subject=gap.importer,
-            fix=(f"Point HIP_PATH at {'an AMD TheRock build' if optional else 'a HIP SDK'} that has {gap.dll}.",),
+            fix=(
+                f"{nearby} has it: point HIP_PATH at the folder above that."
+                if nearby
+                else f"Point HIP_PATH at {'an AMD TheRock build' if optional else 'a HIP SDK'} that has {gap.dll}.",
+            ),
             cure="setup",
             sources=sources,
         )

@@ -38,8 +38,8 @@ _BRACE = re.compile(rb"[{}]")
 # before dots) shows in the dotted names, and those bodies are read again with the exact one.
 _ENDS = bytes.maketrans(b":}", b";;")
 _DOUBLE = b"\x01"
-_STATEMENT = re.compile(rb";[\s{;]*(?:@!?\s*[\w%$]+\s+|)([a-z][\w.\x01]*)")
-_EXACT = re.compile(rb"[;:}][\s{}]*(?:@!?\s*[\w%$]+\s+|)([a-z]\w*(?:\s*\.\w+(?:::\w+)*)*)(?!\s*:|\w)")
+_STATEMENT = re.compile(rb";[\s{]*(?:@!?\s*[\w%$]+\s+|)([a-z][\w.\x01]*)")
+_EXACT = re.compile(rb"[;:}][\s{]*(?:@!?\s*[\w%$]+\s+|)([a-z]\w*(?:\s*\.\w+(?:::\w+)*)*)(?!\s*:|\w)")
 _COMMENT = re.compile(rb"//[^\n]*")
 _STRING = re.compile(rb'"[^"]*"')
 _COMMENT_IN_STRING = re.compile(rb'"[^"\n]*//')
@@ -48,16 +48,19 @@ _SPECIAL = re.compile(
     rb"|clusterid|nclusterid|cluster_ctaid|cluster_nctaid|cluster_ctarank|cluster_nctarank|lanemask_\w+|clock\w*|pm\d+\w*"
     rb"|envreg\d+|globaltimer\w*|reserved_smem_\w+|total_smem_size|aggr_smem_size|dynamic_smem_size|current_graph_exec)\b"
 )
-_CALL = re.compile(rb"[\s;:{}]call(?:\.uni)?\s*(?:\([^)]*\)\s*,\s*)?([\w$%]+)")
+_CALL = re.compile(rb"[\s;:{}]call(?:\.uni)?\s*(?:\([^();{}]*\)\s*,\s*)?([\w$%]+)")
 _ADDRESS = re.compile(rb"mov\.[bu](?:64|32)\s+[\w%$]+\s*,\s*([A-Za-z_$][\w$]*)\s*;")
-_SETP_TWO = re.compile(rb"setp[\w.]*\s+[\w%$]+\s*\|")
-_BAR_COUNT = re.compile(rb"bar(?:\.cta)?\.red[\w.]*[^;,]*,[^;,]*,[^;,]*,")
-_SHARED = re.compile(rb"\.shared\s+(?:\.align\s+\d+\s+)?\.(?:v([248])\s+)?\.?([a-z]+)(\d+)\s+[\w$]+((?:\[\d+\])*)\s*;")
+_SETP_TWO = re.compile(rb"setp\.[\w.]{1,40}\s+[\w%$]{1,200}\s*\|")
+_BAR_COUNT = re.compile(rb"bar(?:\.cta)?\.red\.[\w.]{1,40}[^;,]{1,200},[^;,]{1,200},[^;,]{1,200},")
+_SHARED = re.compile(
+    rb"\.shared\s+(?:\.align\s+\d+\s+)?\.(?:v([248])\s+)?\.?([a-z]+)(\d{1,3})\s+[\w$]+((?:\[\d+\])*)\s*;"
+)
 _HEADER = re.compile(
     rb"\s*(?:\.version\s+([\d.]+)|\.target\s+(\w+(?:\s*,\s*\w+)*)|\.address_size\s+(\d+)"
     rb"|\.file\s+\d+\s*(?:,\s*\d+\s*,\s*\d+)?|\.section\s+[.\w]+)"
 )
 _FUNCTION = re.compile(rb"\.(entry|func)\b")
+_ATTRIBUTE = re.compile(rb"\.\w+\s*(?:\([^()]*\))?\s*")
 _WORD = re.compile(rb"\.[a-z]\w*")
 _NAME = re.compile(rb"[A-Za-z_$%][\w$]*")
 # Every byte that some token of ZLUDA's lexer may hold (ptx_parser/src/lib.rs, ``enum Token``), quotes being gone.
@@ -152,6 +155,7 @@ class _Reader:
         self.header_ok = True
         self.line_close = 0
         self.calling: set[int] = set()
+        self.next_word: dict[bytes, int] = {}
 
     def module(self, size: int) -> PtxModule:
         self.header_ok = self.text.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b".version")
@@ -207,7 +211,7 @@ class _Reader:
                 self.line_close = text.find(b"\n}", start)
             close, done, depth = self.line_close, start, 0
             # Balanced up to there is closed there, unless another function lies between (one that ended in its line).
-            while close >= 0 and text.find(b".entry", done, close) < 0 and text.find(b".func", done, close) < 0:
+            while close >= 0 and self._following(b".entry", start) > close and self._following(b".func", start) > close:
                 depth += text.count(b"{", done, close + 2) - text.count(b"}", done, close + 2)
                 if depth == 0:
                     return close + 1
@@ -222,8 +226,16 @@ class _Reader:
                 return match.start()
         return None
 
+    def _following(self, word: bytes, start: int) -> int:
+        """Where the word stands next; asked with rising ``start`` only, so that the text is searched once."""
+        if self.next_word.get(word, -1) < start:
+            found = self.text.find(word, start)
+            self.next_word[word] = found if found >= 0 else len(self.text)
+        return self.next_word[word]
+
     def _directive(self, piece: bytes, body: bytes | None) -> None:
-        while match := _HEADER.match(piece):
+        at = 0
+        while match := _HEADER.match(piece, at):
             version, target, address = match.groups()
             if version is not None and not self.version:
                 self.version = version.decode()
@@ -232,8 +244,8 @@ class _Reader:
                 self.target, self.options = words[0], tuple(words[1:])
             elif address is not None and self.address_size is None:
                 self.address_size = int(address[:9])
-            piece = piece[match.end() :]
-        piece = piece.strip()
+            at = match.end()
+        piece = piece[at:].strip()
         if not piece:
             return
         if match := _FUNCTION.search(piece):
@@ -244,9 +256,11 @@ class _Reader:
     def _function(self, piece: bytes, match: re.Match[bytes], body: bytes | None) -> None:
         linking = _WORD.findall(piece[: match.start()])
         rest = piece[match.end() :].lstrip()
-        while attribute := re.match(rb"\.\w+\s*(?:\([^)]*\))?\s*", rest):
+        at = 0
+        while attribute := _ATTRIBUTE.match(rest, at):
             linking += _WORD.findall(attribute.group()[:64])
-            rest = rest[attribute.end() :]
+            at = attribute.end()
+        rest = rest[at:]
         parameters = b""
         if rest[:1] == b"(":
             parameters, _, rest = rest.partition(b")")
@@ -302,7 +316,8 @@ class _Reader:
     def _second_look(self) -> None:
         """Bodies, once all names of the module are known."""
         names = {function.name for function in self.functions}
-        special = dict.fromkeys(directive.name for directive in self.directives if directive.name)
+        named_ones = dict.fromkeys(directive.name for directive in self.directives if directive.name)
+        special = {name: number for number, name in enumerate(named_ones)}
         pointers = any(not function.kernel for function in self.functions)
         two = b"|" in self.text
         count = b"bar.red" in self.text or b"bar.cta.red" in self.text
@@ -330,7 +345,8 @@ class _Reader:
                 traits.append("bar-red-thread-count")
             uses: tuple[str, ...] = ()
             if special:
-                uses = tuple(x for x in special if re.search(re.escape(x.encode()) + rb"(?![\w$])", body))
+                named = {name.decode("utf-8", "replace") for name in _NAME.findall(body)}
+                uses = tuple(sorted((name for name in named if name in special), key=special.__getitem__))
             self.functions[index] = PtxFunction(
                 name=function.name,
                 kernel=function.kernel,
@@ -373,7 +389,7 @@ def _shared(body: bytes) -> int:
     total = 0
     for vector, _, bits, dimensions in _SHARED.findall(body):
         size = int(bits) // 8 * int(vector or 1)
-        for dimension in re.findall(rb"\d+", dimensions):
+        for dimension in re.findall(rb"\d+", dimensions)[:8]:
             size *= int(dimension[:12])
         total += size
     return total
