@@ -13,7 +13,7 @@ from zcheck.cli.hidden import HiddenReader, archive_items, linked_runtime
 from zcheck.coverage import runtime_start
 from zcheck.model.base import Skipped
 from zcheck.model.bundle import Bundle
-from zcheck.model.evidence import Evidence, FileFact, Item, Limitation, OwnPath, Use
+from zcheck.model.evidence import Evidence, FileFact, Item, Limitation, OwnPath, RecordedRun, Use
 from zcheck.model.facts import PeFacts
 from zcheck.model.graph import Graph
 from zcheck.model.report import DeviceCodeReport
@@ -46,6 +46,21 @@ class Analysis:
 def is_cuda(dll: str) -> bool:
     """True when a DLL name stands for a CUDA library."""
     return coverage().library_of(dll) is not None
+
+
+def recorded(path: Path) -> tuple[RecordedRun, ...]:
+    """Earlier runs of this very file that ``zcheck run --record`` kept; its hash is taken only where any run is kept."""
+    from zcheck.launch.records import default_data_dir, recorded_runs
+
+    data = default_data_dir()
+    if not (data / "records").is_dir():
+        return ()
+    from zcheck.parse.pe import sha256
+
+    try:
+        return recorded_runs(sha256(path), data)
+    except OSError:
+        return ()
 
 
 class EntryReading:
@@ -84,6 +99,7 @@ class EntryReading:
             if found is not None:
                 extra += found.items
                 reports += found.reports
+        extra += recorded(self._root / entry)
         if entry in facts:
             extra += archive_items(self._root / entry, known.target, facts[entry])
         evidence = collect(graph, facts, name_lookups(), extra)

@@ -20,6 +20,7 @@ from zcheck.match.predicates_facts import (
     LimitationPredicate,
     ModulePredicate,
     OwnPathPredicate,
+    RunPredicate,
     StackPredicate,
     StringPredicate,
 )
@@ -36,6 +37,7 @@ Predicate = (
     | StringPredicate
     | LimitationPredicate
     | HostPredicate
+    | RunPredicate
     | StackPredicate
 )
 # The key of each predicate in a rule file; ``workload`` and ``model_op`` have a shape of their own (see Condition).
@@ -49,6 +51,7 @@ PREDICATES: dict[str, type[Record]] = {
     "string": StringPredicate,
     "limitation": LimitationPredicate,
     "host": HostPredicate,
+    "run": RunPredicate,
     "stack": StackPredicate,
 }
 

@@ -176,6 +176,20 @@ class HostPredicate(Strict, frozen=True):
         ]
 
 
+class RunPredicate(Strict, frozen=True):
+    """How the newest recorded run of this application on this stack and GPU ended."""
+
+    outcome: OneOrMore | None = None
+
+    def matches(self, context: Context) -> list[Match]:
+        """One match, or none; a recorded run shows what it shows: called."""
+        run = context.evidence.newest_run(context.answers.stack)
+        if run is None or not fits(self.outcome, run.outcome):
+            return []
+        bound = {"date": run.date, "note": run.note, "gpu": run.gpu}
+        return [Match(reach="called", module=context.evidence.target, evidence=(run,), bound=bound)]
+
+
 class StackPredicate(Strict, frozen=True):
     """The stack: a component that its HIP SDK lacks, its launch mode, a capability column of the release or the GPU."""
 
