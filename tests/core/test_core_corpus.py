@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-import corpus
 import pytest
 
+import corpus
 from zcheck.cli.app import run
 
 pytestmark = pytest.mark.corpus

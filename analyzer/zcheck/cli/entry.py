@@ -49,7 +49,7 @@ def is_cuda(dll: str) -> bool:
 
 
 def recorded(path: Path) -> tuple[RecordedRun, ...]:
-    """Earlier runs of this very file that ``zcheck run --record`` kept; its hash is taken only where any run is kept."""
+    """Earlier runs of this very file that ``zcheck run --record`` kept; it is hashed only where any run is kept."""
     from zcheck.launch.records import default_data_dir, recorded_runs
 
     data = default_data_dir()
