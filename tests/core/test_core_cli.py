@@ -53,7 +53,7 @@ def test_a_check_of_a_small_program_loads_no_heavy_library() -> None:
 
 @pytest.mark.parametrize(
     ("program", "verdict", "code"),
-    [("gemm.exe", "likely", 0), ("conv.exe", "blocked", 1), ("plain.exe", "no-cuda", 0), 
+    [("gemm.exe", "likely", 0), ("conv.exe", "blocked", 1), ("plain.exe", "no-cuda", 0),
      ("not-exported.exe", "blocked", 1),
      ("fft.exe", "blocked", 1), ("delay-load.exe", "at-risk", 0), ("x86-driver.exe", "blocked", 1)],
 )  # fmt: skip
