@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from zcheck import __version__
-from zcheck.cli import check, db, diff, explain, kernels, rules, schema
+from zcheck.cli import check, db, diff, explain, host, kernels, rules, schema
 from zcheck.errors import EXIT_INTERNAL, EXIT_USAGE, ZcheckError
 
 
@@ -64,6 +64,7 @@ def _root(
 
 
 app.command("check")(check.check)
+app.command("host")(host.host)
 app.command("explain")(explain.explain)
 app.add_typer(db.app, name="db")
 app.add_typer(rules.app, name="rules")

@@ -13,7 +13,7 @@ from zcheck.cli.hidden import HiddenReader, archive_items, linked_runtime
 from zcheck.coverage import runtime_start
 from zcheck.model.base import Skipped
 from zcheck.model.bundle import Bundle
-from zcheck.model.evidence import Evidence, FileFact, Item, OwnPath, Use
+from zcheck.model.evidence import Evidence, FileFact, Item, Limitation, OwnPath, Use
 from zcheck.model.facts import PeFacts
 from zcheck.model.graph import Graph
 from zcheck.model.report import DeviceCodeReport
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _AMD_NAME = re.compile(r"rocm|hip|vulkan|opencl|directml|dml", re.I)
 _VARIANTS_READ = 16
+_CHILDREN_READ = 16
 
 
 @dataclass
@@ -40,6 +41,11 @@ class Analysis:
     skipped: tuple[Skipped, ...] = ()
     device_code: tuple[DeviceCodeReport, ...] = ()
     hashes: dict[str, str] = field(default_factory=dict)
+
+
+def is_cuda(dll: str) -> bool:
+    """True when a DLL name stands for a CUDA library."""
+    return coverage().library_of(dll) is not None
 
 
 class EntryReading:
@@ -80,9 +86,12 @@ class EntryReading:
                 reports += found.reports
         if entry in facts:
             extra += archive_items(self._root / entry, known.target, facts[entry])
+        evidence = collect(graph, facts, name_lookups(), extra)
+        if not any(is_cuda(use.dll) for use in evidence.uses()):
+            evidence = collect(graph, facts, name_lookups(), [*extra, *self._children(entry, known.target, names)])
         return Analysis(
             entry=entry,
-            evidence=collect(graph, facts, name_lookups(), extra),
+            evidence=evidence,
             device_code=tuple(reports),
             graph=graph,
             facts=facts,
@@ -134,6 +143,27 @@ class EntryReading:
                 if "*" not in edge.dll:
                     resolver.add_dynamic(Dynamic(path, edge.dll, edge.functions, edge.confidence, edge.place))
         return bool(fresh)
+
+    def _children(self, entry: str, name: str, names: Mapping[str, HiddenFacts]) -> list[Limitation]:
+        """For an entry without CUDA of its own: programs of the bundle that it starts and that use CUDA."""
+        from zcheck.collect.hidden import child_programs
+
+        programs = [
+            file.path for file in self._bundle.files if file.path.lower().endswith(".exe") and file.path != entry
+        ]
+        started = dict.fromkeys(path for found in names.values() for path in child_programs(found, programs))
+        using = []
+        for path in list(started)[:_CHILDREN_READ]:
+            facts = self._reader.read(path)
+            if facts is None:
+                continue
+            hidden = self._hidden.read(self._root / path, facts, ())
+            if hidden.dlls or any(is_cuda(item.dll) for item in facts.imports):
+                using.append(path)
+        if not using:
+            return []
+        note = f"it starts {', '.join(using)}, which uses CUDA; run zcheck on that"
+        return [Limitation("script-launcher", name, note)]
 
     def _variants(self, reached: Mapping[str, PeFacts]) -> list[OwnPath]:
         """Own AMD paths among the bundle's files that this entry does not reach and whose names promise one."""

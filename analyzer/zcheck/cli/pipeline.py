@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from zcheck import __version__
 from zcheck.cli.data import coverage, rule_set
@@ -19,7 +21,7 @@ from zcheck.model.report import SCHEMA, Applications, Report
 from zcheck.model.stack import Stack
 
 if TYPE_CHECKING:
-    pass
+    from zcheck.cli.known_pc import KnownPc
 
 _LIBRARIES_READ = 400
 """libraries of a folder without a program that are read to see which only serve others"""
@@ -93,10 +95,10 @@ def judge_analysis(
     analysis: Analysis,
     stacks: Iterable[Stack],
     target: str,
-    host: Mapping[str, object] | None = None,
+    pc: KnownPc | None = None,
     assumptions: Sequence[str] = (),
 ) -> Report:
-    """The report on one analysed entry for every stack."""
+    """The report on one analysed entry for every stack; ``pc`` adds what the user's PC makes of each."""
     from zcheck.coverage import answer
     from zcheck.judge import Judged, build_report, judge
     from zcheck.match import build_context, match
@@ -104,10 +106,15 @@ def judge_analysis(
     database, rules = coverage(), rule_set(examples=False)
     judged = []
     for stack in stacks:
-        answers = answer(database, stack, analysis.evidence)
-        context = build_context(analysis.evidence, answers)
+        evidence = analysis.evidence
+        if pc is not None:
+            evidence = msgspec.structs.replace(evidence, items=(*evidence.items, *pc.facts(stack)))
+        answers = answer(
+            database, stack, evidence, pc.shown.components if pc else (), pc.shown.components_missing if pc else ()
+        )
+        context = build_context(evidence, answers)
         findings = match(rules, context)
-        judged.append(Judged(answers, judge(analysis.evidence, answers, findings, context.workload)))
+        judged.append(Judged(answers, judge(evidence, answers, findings, context.workload)))
     return build_report(
         version=__version__,
         database=database.date,
@@ -117,7 +124,7 @@ def judge_analysis(
         evidence=analysis.evidence,
         judged=judged,
         device_code=analysis.device_code,
-        host=dict(host) if host is not None else None,
+        host=pc.document if pc is not None else None,
         skipped=analysis.skipped,
         assumptions=assumptions,
         hashes=analysis.hashes,
