@@ -332,7 +332,7 @@ def test_machine_code_only(tried: Tried) -> None:
         assert (one.kernels, one.empty, one.load_fails) == (2, 2, None), tag
         assert "empty module" in reason(one)
     for tag in ("v3", "v5-preview.132", "lshqqytiger-3.9.5"):
-        assert tried.one(code, tag).load_fails == "no PTX: the load fails"
+        assert tried.one(code, tag).load_fails == "no PTX"
     assert tried.on(code, "v6").load_fails is None
 
 
@@ -423,7 +423,7 @@ def test_v3_links_the_best_of_each_prelinked_container(tried: Tried) -> None:
     )
     end = pe.add(".nv_fatb", container([Entry(cubin({"k0": 900, "k1": 900}), kind=2)]))
     pe.add(".nvFatBi", wrapper(first) + wrapper(end, 2))
-    assert tried.one(tried.bytes(pe.encode(), "b.dll"), "v3").load_fails == "no PTX: the load fails"
+    assert tried.one(tried.bytes(pe.encode(), "b.dll"), "v3").load_fails == "no PTX"
 
 
 def test_failed_translation_empties_v3_and_fails_later_ones(tried: Tried) -> None:

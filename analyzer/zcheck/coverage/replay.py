@@ -168,7 +168,7 @@ class _Replayer:
         if not names and any(entry.kind == "ltoir" for c in _containers(image) for entry in c.entries):
             notes.append("only LTO-IR, whose kernels are not listed and which no release loads")
         if release.no_ptx == "load-fails":
-            reason = f"{kinds}: the load fails"
+            reason = kinds
             return _all(image, names, "lost", reason, load_fails=reason, notes=notes)
         return _all(image, names, "empty", f"{kinds}: an empty module is loaded, the look-up fails", notes=notes)
 
