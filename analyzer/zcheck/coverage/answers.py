@@ -21,6 +21,10 @@ from zcheck.model.coverage import Component, HipSdk, Release, ReleaseLibrary
 from zcheck.model.evidence import Evidence, FileFact, Use
 from zcheck.model.stack import Answers, FunctionAnswer, LibraryAnswer, Stack
 
+_FORKS = 1000
+"""``Release.order`` from here on is a fork's: neither earlier nor later than an upstream release"""
+_FAILING = ("returns-error", "ends-process", "not-exported", "library-missing")
+
 
 @dataclass(frozen=True)
 class _Asked:
@@ -44,7 +48,25 @@ def answer(
     """The answers of ``stack`` to all that ``evidence`` names; raises UsageError for an unknown release or SDK.
 
     ``present`` and ``missing`` are HIP components that a PC was seen to have or lack, whatever its SDK's table says.
+    What fails here is asked of the newest release too, so that nobody has to try out whether an update would help.
     """
+    here = _answer(database, stack, evidence, present, missing)
+    newest = max((item for item in database.releases() if item.read and item.order < _FORKS), key=lambda r: r.order)
+    release = database.resolve_release(stack.zluda)
+    if release.tag == newest.tag or release.order >= _FORKS:
+        return here
+    failing = [item for item in here.functions if item.state in _FAILING]
+    better: tuple[tuple[str, str], ...] = ()
+    if failing:
+        there = _answer(database, msgspec.structs.replace(stack, zluda=newest.tag), evidence, present, missing)
+        works = {(item.library, item.name) for item in there.functions if item.state in ("implemented", "partial")}
+        better = tuple(dict.fromkeys((f.library, f.name) for f in failing if (f.library, f.name) in works))
+    return msgspec.structs.replace(here, newer=newest.tag, newer_functions=better)
+
+
+def _answer(
+    database: Database, stack: Stack, evidence: Evidence, present: Collection[str], missing: Collection[str]
+) -> Answers:
     release = database.resolve_release(stack.zluda)
     sdk = _seen(database.hip_sdk(stack.hip_sdk), present, missing)
     machine = _entry_machine(evidence)

@@ -9,6 +9,7 @@ from zcheck.model.report import Verdict
 from zcheck.model.stack import Answers
 
 _MOST = 5
+_AT_START = ("load", "init")
 
 
 def first_actions(verdict: Verdict, findings: Sequence[Finding], answers: Answers, target: str) -> tuple[str, ...]:
@@ -24,6 +25,8 @@ def first_actions(verdict: Verdict, findings: Sequence[Finding], answers: Answer
         deciding = [
             f for f in deciding if f.severity == "blocker" and f.reach in ("load", "init", "called")
         ] or deciding
+    # What has to be in place before anything can start comes before what may go wrong later.
+    deciding.sort(key=lambda finding: finding.severity != "setup" or finding.reach not in _AT_START)
     for finding in (*own, *deciding):
         # One line for each finding first; the second-best advice of one cause must not hide the next cause.
         if finding.fix and finding.fix[0] not in actions:
@@ -32,7 +35,9 @@ def first_actions(verdict: Verdict, findings: Sequence[Finding], answers: Answer
         actions += [text for finding in deciding[:1] for text in finding.fix[1:] if text not in actions]
     actions = actions[:_MOST]
     if verdict in ("likely", "needs-setup", "verified", "at-risk") and len(actions) < _MOST:
-        actions.append(start(answers, target))
+        # "If it stops with …" makes sense only after the start.
+        then = [text for text in actions if text.startswith("If ")]
+        actions = [*(text for text in actions if text not in then), start(answers, target), *then]
     return tuple(actions)
 
 
@@ -41,7 +46,19 @@ def start(answers: Answers, target: str) -> str:
     stack = answers.stack
     launcher = answers.capabilities.get("launcher", "zluda.exe")
     sdk = "an AMD TheRock build" if stack.hip_sdk == "therock" else f"HIP SDK {stack.hip_sdk}"
-    name = f'"{target}"' if " " in target else target
+    name = _command(target)
+    what = "it" if target.lower().endswith(".exe") else f"the program that loads {target}"
     if stack.launch_mode == "staged":
         return f"With {sdk} installed and the files of ZLUDA {stack.zluda} placed beside the program, start {name}."
-    return f"With {sdk} installed, start it from the ZLUDA {stack.zluda} folder: {launcher} -- {name}"
+    return f"With {sdk} installed, start {what} from the ZLUDA {stack.zluda} folder: {launcher} -- {name}"
+
+
+def _command(target: str) -> str:
+    """What a person types to start the target; a library is started by the program that loads it."""
+    if target.lower().endswith(".pyd"):
+        return "python.exe YOUR_SCRIPT.py"
+    if target.lower().endswith(".node"):
+        return "node.exe YOUR_SCRIPT.js"
+    if not target.lower().endswith(".exe"):
+        return "PROGRAM.exe"
+    return f'"{target}"' if " " in target else target

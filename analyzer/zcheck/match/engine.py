@@ -17,7 +17,10 @@ _NAMES = 8
 
 def match(rules: Iterable[Rule], context: Context) -> tuple[Finding, ...]:
     """All findings for one stack (``build_context``), worst first, then in the order of rule id and module."""
-    findings = [_finding(rule, found, context.answers) for rule in rules for found in rule.when.matches(context)]
+    target = context.evidence.target
+    findings = [
+        _finding(rule, found, context.answers, target) for rule in rules for found in rule.when.matches(context)
+    ]
     return tuple(sorted(dict.fromkeys(findings), key=_order))
 
 
@@ -49,8 +52,15 @@ def names(functions: tuple[str, ...]) -> str:
     return shown if len(functions) <= _NAMES else f"{shown} and {len(functions) - _NAMES} more"
 
 
-def _finding(rule: Rule, found: Match, answers: Answers) -> Finding:
+def _can_say(text: str, words: _Words) -> bool:
+    """False for advice about a newer release where there is none, or none that helps."""
+    return all(words[name] for name in ("newer", "newer_has") if f"{{{name}}}" in text)
+
+
+def _finding(rule: Rule, found: Match, answers: Answers, target: str) -> Finding:
     stack = answers.stack
+    better = {name for library, name in answers.newer_functions if library == found.library}
+    newer_has = tuple(name for name in found.functions if name in better)
     words = _Words(
         found.bound,
         module=found.module or "the program",
@@ -60,6 +70,9 @@ def _finding(rule: Rule, found: Match, answers: Answers) -> Finding:
         release=stack.zluda,
         hip_sdk=stack.hip_sdk,
         gpu=stack.gpu or "",
+        app=f'"{target}"' if " " in target else target,
+        newer=answers.newer,
+        newer_has=names(newer_has) if newer_has else "",
     )
     lines = [line(item) for item in found.evidence]
     if len(lines) > _LINES:
@@ -77,7 +90,7 @@ def _finding(rule: Rule, found: Match, answers: Answers) -> Finding:
         library=found.library,
         functions=found.functions,
         message=" ".join(rule.explain.format_map(words).split()),
-        fix=tuple(" ".join(text.format_map(words).split()) for text in rule.fix),
+        fix=tuple(" ".join(text.format_map(words).split()) for text in rule.fix if _can_say(text, words)),
         evidence=tuple(dict.fromkeys(lines)),
         area=rule.area,
         limitation=rule.limitation,

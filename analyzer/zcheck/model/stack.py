@@ -78,3 +78,7 @@ class Answers(Record, frozen=True):
     components_missing: tuple[str, ...] = ()
     """components that this HIP SDK lacks: ``MIOpen``, ``hipBLASLt`` …"""
     components_unknown: tuple[str, ...] = ()
+    newer: str = ""
+    """the newest release known, where it is later than the stack's"""
+    newer_functions: tuple[tuple[str, str], ...] = ()
+    """(library, name) of functions that fail here and work there, within limits at least"""
