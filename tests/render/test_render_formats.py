@@ -34,7 +34,7 @@ def reports(product: Any) -> tuple[Report, ...]:
 @pytest.mark.parametrize("name", sorted(EVERYTHING))
 def test_every_finding_is_in_every_format(name: str, fmt: str) -> None:
     product = EVERYTHING[name]()
-    text = render(product, fmt, RenderOptions(width=200))
+    text = render(product, fmt, RenderOptions(width=200, verbose=True))
     ids = {f.id for r in reports(product) for s in r.stacks for f in (*s.findings, *s.ignored)}
     assert all(rule in text for rule in ids)
 

@@ -35,7 +35,8 @@ def test_no_line_is_wider_than_asked(sample: Any, width: int, ascii_only: bool) 
 @pytest.mark.parametrize("ascii_only", [False, True])
 def test_nothing_is_lost_when_it_is_narrow(sample: Any, ascii_only: bool) -> None:
     """Wrapping folds, it never cuts: without blanks and rules the letters of ids and fixes are all there."""
-    text = re.sub(r"[\s|│─+-]", "", render(sample, "text", RenderOptions(width=40, ascii_only=ascii_only)))
+    options = RenderOptions(width=40, ascii_only=ascii_only, verbose=True)
+    text = re.sub(r"[\s|│─+-]", "", render(sample, "text", options))
     for report in getattr(sample, "applications", (sample,)):
         for stack in report.stacks:
             for finding in stack.findings:
@@ -91,6 +92,51 @@ def test_many_notes_are_told_shortly_but_all() -> None:
     report = msgspec.structs.replace(base, stacks=(msgspec.structs.replace(base.stacks[0], findings=notes),))
     short, full = (render(report, "text", RenderOptions(verbose=verbose)) for verbose in (False, True))
     assert all(f"NOTE-{i}" in short for i in range(40)) and len(short) < len(full) / 2
+
+
+def test_advice_that_stands_first_is_not_said_twice() -> None:
+    report = sample_reports.blocked_conv()
+    short, full = (render(report, "text", RenderOptions(width=200, verbose=verbose)) for verbose in (False, True))
+    told = [
+        action for action in report.stacks[0].actions[:3] if any(action in f.fix for f in report.stacks[0].findings)
+    ]
+    assert told
+    assert all(short.count(action) == 1 and full.count(action) > 1 for action in told)
+
+
+def test_programs_that_say_the_same_share_a_line() -> None:
+    from zcheck.model.report import Applications
+
+    base = sample_reports.unknown_packed()
+    reports = tuple(msgspec.structs.replace(base, target=f"bin/plugin{i}.dll") for i in range(3))
+    product = Applications(1, base.zcheck, base.database, "bin", reports)
+    text = render(product, "text", RenderOptions(width=200))
+    assert text.splitlines()[0] == "3 libraries in bin: 3 unknown"
+    assert text.count("UNKNOWN  ") == 1 and "bin/plugin0.dll, bin/plugin1.dll, bin/plugin2.dll" in text
+
+
+def test_a_finding_that_differs_by_the_release_alone_is_one() -> None:
+    base = sample_reports.blocked_conv()
+    stack = base.stacks[0]
+    (finding, *_) = stack.findings
+    stacks = tuple(
+        msgspec.structs.replace(
+            stack,
+            id=release,
+            zluda=release,
+            findings=(msgspec.structs.replace(finding, message=f"ZLUDA {release} refuses."),),
+        )
+        for release in ("v6", "v7-preview.9")
+    )
+    text = render(msgspec.structs.replace(base, stacks=stacks), "text", RenderOptions(width=200))
+    assert "ZLUDA v6, v7-preview.9 refuses." in text and text.count("refuses.") == 1
+
+
+def test_a_blocker_that_nothing_calls_says_so() -> None:
+    base = sample_reports.blocked_conv()
+    finding = msgspec.structs.replace(base.stacks[0].findings[0], reach="use", severity="blocker")
+    report = msgspec.structs.replace(base, stacks=(msgspec.structs.replace(base.stacks[0], findings=(finding,)),))
+    assert f"BLOCKER if used: {finding.id}" in render(report, "text", RenderOptions(width=200))
 
 
 def test_a_graph_with_cycles_and_deep_chains_has_a_tree() -> None:

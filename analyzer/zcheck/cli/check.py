@@ -43,7 +43,9 @@ def check(
         typer.Option("--output", "-o", metavar="FORMAT=FILE", help="Also write the report to a file; repeatable."),
     ] = None,
     tree: Annotated[bool, typer.Option("--tree", help="Show the dependency tree.")] = False,
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show notes and all evidence.")] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Show notes in full, every function and all evidence.")
+    ] = False,
     evidence: Annotated[bool, typer.Option("--evidence", help="Print the evidence lines instead of a report.")] = False,
     host: Annotated[
         Path | None,

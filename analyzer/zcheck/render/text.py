@@ -10,11 +10,14 @@ from zcheck.render.textwriter import Writer
 
 FIRST_ACTIONS = 3
 NAMES_SHOWN = 24
+FINDING_NAMES = 8
+"""functions named under a finding"""
+QUIET_SHOWN = 12
+"""programs without CUDA named by name"""
 ROWS_SHOWN = 40
-WHOLE_REPORTS = 3
+WHOLE_REPORTS = 1
 """programs of a folder whose reports are shown whole"""
-NOTES_SHOWN = 12
-EVIDENCE_SHOWN = 4
+EVIDENCE_SHOWN = 2
 _STYLES = {
     "blocked": "bold red",
     "unknown": "bold magenta",
@@ -53,7 +56,8 @@ class _ReportWriter(Writer):
     def applications(self, product: Applications) -> None:
         """The count of verdicts, a verdict line each, and the whole reports of as many as a person will read.
 
-        Programs without CUDA share one line; of many others each gets its first action and the ids of its findings.
+        Programs without CUDA share one line, and so do those that say the same; else each gets its first action and the
+        ids of its findings.
         """
         told = [r for r in product.applications if any(s.verdict != "no-cuda" for s in r.stacks) or r.skipped]
         quiet = [r for r in product.applications if r not in told]
@@ -61,15 +65,17 @@ class _ReportWriter(Writer):
         summary = ", ".join(
             f"{count} {view.VERDICT_WORDS[verdict].lower()}" for verdict, count in view.counts(product).items()
         )
-        head = f"{view.plural(len(product.applications), 'program')} in {product.target}: {summary or 'none judged'}"
+        programs = any(r.target.lower().endswith(".exe") for r in product.applications)
+        many = view.plural(len(product.applications), *(("program",) if programs else ("library", "libraries")))
+        head = f"{many} in {product.target}: {summary or 'none judged'}"
         self.console.print(self.styled(head))
         self.console.print()
-        for report in told:
-            self.verdicts(report)
+        for alike in _alike(told) if not whole or len(told) > 1 else ():
+            self.verdicts(alike[0], ", ".join(report.target for report in alike))
             if not whole:
-                self._brief(report)
+                self._brief(alike[0])
         if quiet:
-            names = ", ".join(report.target for report in quiet)
+            names = self.names([report.target for report in quiet], QUIET_SHOWN)
             self.hang(self.styled(("NO CUDA", _STYLES["no-cuda"]), "  "), self.styled(names), 0)
         if not whole:
             self.console.print()
@@ -82,11 +88,12 @@ class _ReportWriter(Writer):
         self.closing(product.zcheck, product.database, [s for r in product.applications for s in r.stacks])
 
     def _brief(self, report: Report) -> None:
-        """The first action and the ids of the findings, notes last."""
+        """The first action and the ids of the findings; those of notes only where there is nothing else."""
         actions = [stack.actions[0] for stack in report.stacks if stack.actions]
         if actions:
             self.hang(self.styled("first  "), self.styled(actions[0]), 4)
-        ids = dict.fromkeys(finding.id for stack in report.stacks for finding in stack.findings)
+        found = [finding for stack in report.stacks for finding in stack.findings]
+        ids = dict.fromkeys(f.id for f in found if f.severity != "note") or dict.fromkeys(f.id for f in found)
         if ids:
             self.hang(self.styled("found  "), self.styled(", ".join(ids)), 4)
 
@@ -110,14 +117,16 @@ class _ReportWriter(Writer):
         if closing:
             self.closing(report.zcheck, report.database, report.stacks)
 
-    def verdicts(self, report: Report) -> None:
-        """The verdict lines; the first of them is the first line of the output."""
+    def verdicts(self, report: Report, target: str = "") -> None:
+        """The verdict lines; the first of them is the first line of the output. ``target`` names several at once."""
         if not report.stacks:
             self.console.print(self.styled(("UNKNOWN", "bold magenta"), f"  {report.target}: no stack was judged"))
         width = max((len(view.VERDICT_WORDS[s.verdict]) for s in report.stacks), default=0)
         for stack in report.stacks:
             word = view.VERDICT_WORDS[stack.verdict].ljust(width)
-            self.hang(self.styled((word, _STYLES[stack.verdict]), "  "), self.styled(view.verdict_line(report, stack)))
+            self.hang(
+                self.styled((word, _STYLES[stack.verdict]), "  "), self.styled(view.verdict_line(report, stack, target))
+            )
 
     def actions(self, report: Report) -> None:
         """The first actions; those that differ by stack under the stack's name."""
@@ -131,7 +140,7 @@ class _ReportWriter(Writer):
         for actions, stacks in groups.items():
             if len(report.stacks) > 1:
                 self.console.print(self.styled("  " + "; ".join(view.stack_label(s) for s in stacks) + ":"))
-            shown = actions if self.options.verbose else actions[:FIRST_ACTIONS]
+            shown = self._shown_actions(stacks[0])
             for number, action in enumerate(shown, 1):
                 self.hang(self.styled((f"{number}. ", "bold")), self.styled(action), 2)
             if len(actions) > len(shown):
@@ -156,11 +165,19 @@ class _ReportWriter(Writer):
                 if reason.reasons and reason.need in ("required", "optional"):
                     self.hang(
                         self.styled((f"{reason.family}: ", "dim")),
-                        self.styled((self.names(reason.reasons, 6), "dim")),
+                        self.styled(("; ".join(self._by_module(reason.reasons)), "dim")),
                         4,
                     )
         if report.frameworks:
             self.hang(self.styled("frameworks: "), self.styled(", ".join(report.frameworks)), 2)
+
+    def _by_module(self, reasons: tuple[str, ...]) -> list[str]:
+        """Reasons of the form ``module: function`` with the module named once."""
+        grouped: dict[str, list[str]] = {}
+        for reason in reasons:
+            module, colon, rest = reason.partition(": ")
+            grouped.setdefault(module if colon else "", []).append(rest if colon else reason)
+        return [(f"{module}: " if module else "") + self.names(names, 6) for module, names in grouped.items()]
 
     def comparison(self, report: Report) -> None:
         """With several stacks: one column each, verdicts and severities by finding."""
@@ -189,27 +206,36 @@ class _ReportWriter(Writer):
             return
         self.heading("Findings")
         labels = view.short_labels(report)
-        notes = 0
+        told = {action for stack in report.stacks for action in self._shown_actions(stack)}
+        notes = [row for row in rows if row.finding.severity == "note" and not self.options.verbose]
         for row in rows:
-            finding = row.finding
-            word = view.SEVERITY_WORDS[finding.severity]
-            notes += finding.severity == "note"
-            if notes > NOTES_SHOWN and not self.options.verbose:
-                if notes == NOTES_SHOWN + 1:
-                    self.console.print(self.styled(("\n  More notes, in full with --verbose", "dim")))
-                where = f" in {finding.module}" if finding.module else ""
-                self.hang(self.styled((word.ljust(8), "dim")), self.styled(f"{finding.id}{where}: {finding.title}"), 2)
+            if row in notes:
                 continue
+            finding = row.finding
             self.console.print()
             self.hang(
-                self.styled((word.ljust(8), _STYLES[finding.severity])),
-                self.styled((finding.id, "bold"), "  " + finding.title),
+                self.styled((view.SEVERITY_WORDS[finding.severity].ljust(8), _STYLES[finding.severity])),
+                self.styled((view.condition(finding), ""), (finding.id, "bold"), "  " + finding.title),
                 2,
             )
-            self.finding_body(finding, [labels[s] for s in row.stacks] if len(report.stacks) > 1 else [])
+            self.finding_body(finding, [labels[s] for s in row.stacks] if len(report.stacks) > 1 else [], told)
+        if notes:
+            self.console.print()
+            for line in dict.fromkeys(self._note(row.finding) for row in notes):
+                self.hang(self.styled(("NOTE    ", "dim")), self.styled(line), 2)
+            self.console.print(self.styled(("          in full with --verbose", "dim")))
 
-    def finding_body(self, finding: Finding, stacks: list[str]) -> None:
-        """Where, why, what to do, and the evidence of one finding."""
+    def _note(self, finding: Finding) -> str:
+        """A note on one line: id, module, the functions, title."""
+        where = f" in {finding.module}" if finding.module else ""
+        about = f" ({self.names(finding.functions, 3)})" if finding.functions else ""
+        return f"{finding.id}{where}{about}: {finding.title}"
+
+    def _shown_actions(self, stack: StackReport) -> tuple[str, ...]:
+        return stack.actions if self.options.verbose else stack.actions[:FIRST_ACTIONS]
+
+    def finding_body(self, finding: Finding, stacks: list[str], told: set[str]) -> None:
+        """Where, why, what to do, and the evidence of one finding; advice that was ``told`` above is not repeated."""
         place = " ".join(
             part
             for part in (finding.module and f"in {finding.module}", finding.library and f"for {finding.library}")
@@ -220,18 +246,19 @@ class _ReportWriter(Writer):
             for part in (
                 place,
                 f"reach: {finding.reach} ({view.REACH_MEANING[finding.reach]})",
-                f"confidence: {finding.confidence}",
+                f"confidence: {finding.confidence}" if finding.confidence != "high" or self.options.verbose else "",
                 "fails before the program's own causes" if finding.first else "",
                 f"on {', '.join(stacks)}" if stacks else "",
             )
             if part
         )
         self.hang(self.styled(("where     ", "dim")), self.styled(where), 4)
-        if finding.functions:
-            self.hang(self.styled(("functions ", "dim")), self.styled(self.names(finding.functions, NAMES_SHOWN)), 4)
+        if finding.functions and (self.options.verbose or not all(n in finding.message for n in finding.functions)):
+            self.hang(self.styled(("functions ", "dim")), self.styled(self.names(finding.functions, FINDING_NAMES)), 4)
         if finding.message:
             self.hang(self.styled(("why       ", "dim")), self.styled(finding.message), 4)
-        for number, fix in enumerate(finding.fix):
+        fixes = finding.fix if self.options.verbose else [fix for fix in finding.fix if fix not in told]
+        for number, fix in enumerate(fixes):
             self.hang(self.styled(("to do     " if number == 0 else " " * 10, "dim")), self.styled(fix), 4)
         shown = finding.evidence if self.options.verbose else finding.evidence[:EVIDENCE_SHOWN]
         for number, line in enumerate(shown):
@@ -255,11 +282,16 @@ class _ReportWriter(Writer):
         stack = report.stacks[0]
         for library, states in view.by_state(report.functions, stack.id).items():
             total = sum(len(functions) for functions in states.values())
-            parts = ", ".join(f"{len(functions)} {state}" for state, functions in states.items())
+            parts = ", ".join(f"{len(functions)} {view.state_word(state)}" for state, functions in states.items())
             self.hang(self.styled(f"{library}  "), self.styled(f"{view.plural(total, 'function')}: {parts}"), 2)
             for state, functions in states.items():
+                if state == "implemented" and not self.options.verbose:
+                    continue
                 names = self.names([f.name for f in functions], NAMES_SHOWN)
-                self.hang(self.styled((f"{state}: ", _STATE_STYLES.get(state, "dim"))), self.styled(names), 4)
+                why = {f.limit.get(stack.id, "") for f in functions}
+                about = f" ({''.join(why)})" if state == "library-missing" and len(why) == 1 and all(why) else ""
+                lead = f"{view.state_word(state)}{about}: "
+                self.hang(self.styled((lead, _STATE_STYLES.get(state, "dim"))), self.styled(names), 4)
                 if state == "partial":
                     self.limits([(f.name, f.limit.get(stack.id, "")) for f in functions])
 
@@ -312,7 +344,8 @@ class _ReportWriter(Writer):
                 failing = f"; the load fails: {replay.load_fails}" if replay.load_fails else ""
                 self.hang(self.styled(f"ZLUDA {release}: "), self.styled(words + failing), 4)
                 for reason in replay.reasons[: None if self.options.verbose else 3]:
-                    self.hang(self.styled("- "), self.styled((reason, "dim")), 6)
+                    said = reason if self.options.verbose else view.without_names(reason)
+                    self.hang(self.styled("- "), self.styled((said, "dim")), 6)
             for note in code.notes:
                 self.hang(self.styled("- "), self.styled((note, "dim")), 4)
 
@@ -384,6 +417,25 @@ class _ReportWriter(Writer):
             if verdict in seen:
                 self.hang(self.styled((f"{view.VERDICT_WORDS[verdict]} = ", "dim")), self.styled((meaning, "dim")))
         self.console.print(self.styled((f"{view.DISCLAIMER} zcheck {version}, database {database}.", "dim")))
+
+
+def _alike(reports: list[Report]) -> list[list[Report]]:
+    """Reports in groups that would read the same but for the program's name, in the order of the first of each."""
+    groups: dict[object, list[Report]] = {}
+    for report in reports:
+        name = report.target.replace("\\", "/").rsplit("/", 1)[-1]
+        key = tuple(
+            (
+                s.id,
+                s.verdict,
+                s.headline,
+                *(action.replace(name, "") for action in s.actions[:1]),
+                *dict.fromkeys(finding.id for finding in s.findings),
+            )
+            for s in report.stacks
+        )
+        groups.setdefault(key, []).append(report)
+    return list(groups.values())
 
 
 def _lead(branches: tuple[bool, ...], levels: int) -> str:

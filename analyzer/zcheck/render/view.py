@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
+
+import msgspec
 
 from zcheck.model.base import Record
 from zcheck.model.finding import SEVERITIES, Finding
@@ -32,7 +35,7 @@ REACH_MEANING = {
     "init": "at every CUDA start",
     "called": "shown to be called",
     "use": "imported, the call was not seen",
-    "mention": "a string only",
+    "mention": "named, nothing shows a use",
 }
 # Order in which states are listed: what needs attention first.
 STATES = (
@@ -53,6 +56,7 @@ ROLE_MEANING = {
     "bundle": "the application's own",
     "missing": "not found in the bundle",
 }
+_NAMED = re.compile(r"\((\d+): .*\)$", re.DOTALL)
 DISCLAIMER = 'Read from files alone: the most it can say is "predicted loadable", never that it works.'
 
 
@@ -92,9 +96,9 @@ def short_labels(report: Report) -> dict[str, str]:
     return {key: " ".join(part for part, told in zip(p, differs, strict=True) if told) for key, p in parts.items()}
 
 
-def verdict_line(report: Report, stack: StackReport) -> str:
-    """What stands behind the verdict word: target, stack and headline."""
-    return f"{report.target}  on {stack_label(stack)}: {stack.headline}"
+def verdict_line(report: Report, stack: StackReport, target: str = "") -> str:
+    """What stands behind the verdict word: target (another name for it, if given), stack and headline."""
+    return f"{target or report.target}  on {stack_label(stack)}: {stack.headline}"
 
 
 def merged(report: Report, ignored: bool = False) -> tuple[Merged, ...]:
@@ -102,12 +106,36 @@ def merged(report: Report, ignored: bool = False) -> tuple[Merged, ...]:
     found: dict[str, tuple[Finding, list[str]]] = {}
     for stack in report.stacks:
         for finding in stack.ignored if ignored else stack.findings:
-            key = repr(
-                (finding.id, finding.severity, finding.module, finding.library, finding.functions, finding.message)
-            )
+            message = finding.message.replace(f"ZLUDA {stack.zluda}", "ZLUDA")
+            key = repr((finding.id, finding.severity, finding.module, finding.library, finding.functions, message))
             found.setdefault(key, (finding, []))[1].append(stack.id)
-    rows = [Merged(finding, tuple(dict.fromkeys(stacks))) for finding, stacks in found.values()]
+    release = {stack.id: stack.zluda for stack in report.stacks}
+    rows = [_together(finding, tuple(dict.fromkeys(stacks)), release) for finding, stacks in found.values()]
     return tuple(sorted(rows, key=lambda row: (not row.finding.first, -SEVERITIES.index(row.finding.severity))))
+
+
+def _together(finding: Finding, stacks: tuple[str, ...], release: dict[str, str]) -> Merged:
+    """The finding for all its stacks; a message that differs by the release alone names each of them."""
+    releases = tuple(dict.fromkeys(release[stack] for stack in stacks))
+    if len(releases) > 1:
+        every = f"ZLUDA {', '.join(releases)}"
+        finding = msgspec.structs.replace(finding, message=finding.message.replace(f"ZLUDA {releases[0]}", every))
+    return Merged(finding, stacks)
+
+
+def condition(finding: Finding) -> str:
+    """``if used: `` before a blocker of which no use was seen: it blocks nothing until then."""
+    return "if used: " if finding.severity == "blocker" and finding.reach == "use" else ""
+
+
+def state_word(state: str) -> str:
+    """A function's state for people: ``unknown`` alone sounds like a verdict."""
+    return "not in the tables" if state == "unknown" else state
+
+
+def without_names(reason: str) -> str:
+    """A replay's reason with the number of kernels in place of their names: ``… (34: _Z1a, _Z1b …)``."""
+    return _NAMED.sub(lambda found: f"({plural(int(found[1]), 'kernel')})", reason)
 
 
 def rule_rows(report: Report) -> tuple[tuple[Finding, dict[str, str]], ...]:
