@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from zcheck.cli.data import coverage, rule_set
@@ -59,3 +61,26 @@ def test_one_cause_is_said_once_for_a_32_bit_program() -> None:
         "file app.exe role entry; machine x86\nentry app.exe imports nvcuda.dll!cuInit\nstack zluda v6, hip_sdk 6.4"
     )
     assert [f.id for f in report.findings if f.severity == "blocker"] == ["LAUNCH-32-BIT"]
+
+
+def test_options_of_run_count_behind_the_program_too(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Were ``--dry-run`` behind APP handed to the program, the program would start."""
+    from zcheck.cli.app import run
+
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    program = Path(__file__).parents[2] / "samples" / "gemm.exe"
+    run(["run", str(program), "--dry-run", "--", "--dry-run", "-x"])
+    assert capsys.readouterr().out.startswith("Plan for gemm.exe")
+    assert run(["run", str(program), "--nonsense"]) == 2
+    assert "--nonsense" in capsys.readouterr().err
+
+
+def test_names_of_one_library_are_one_finding() -> None:
+    report = _judge(
+        "entry app.exe looks-up nvapi64.dll\nentry app.exe looks-up nvapi.dll!nvapi_QueryInterface\n"
+        "stack zluda v6, hip_sdk 6.4"
+    )
+    (finding,) = (f for f in report.findings if f.id == "NV-NVAPI")
+    assert "nvapi64.dll, nvapi.dll" in finding.message

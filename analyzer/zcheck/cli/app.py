@@ -66,7 +66,7 @@ def _root(
 
 app.command("check")(check.check)
 app.command("host")(host.host)
-app.command("run", context_settings={"allow_interspersed_args": False})(run_verb.run)
+app.command("run")(run_verb.run)
 app.command("undo")(undo.undo)
 app.command("trace")(trace.trace)
 app.command("ab")(ab.ab)

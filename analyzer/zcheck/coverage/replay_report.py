@@ -23,6 +23,8 @@ from zcheck.model.report import DeviceEntry as ReportedEntry
 
 MAX_NAME = 96
 """characters of a kernel name in a reason (mangled template names pass 2,000)"""
+MAX_NOTED = 3
+"""reasons in the one sentence of an evidence item"""
 MAX_NAMED = 12
 """kernels named in one reason"""
 # PTX text a second: what ZLUDA's compiler gets through is not known to the tables, so the estimate names sizes and the
@@ -126,7 +128,7 @@ def evidence_items(module: str, code: DeviceCodeFacts, replays: Sequence[Replay]
     )
     items = [facts]
     for replay in replays:
-        note = replay.load_fails or (replay.reasons[0] if replay.reasons else "")
+        note = replay.load_fails or "; ".join(replay.reasons[:MAX_NOTED])
         items.append(
             DeviceCode(
                 module=module,

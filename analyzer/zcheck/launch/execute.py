@@ -51,7 +51,10 @@ def now() -> str:
 def refuse(plan: Plan) -> None:
     """Raises Refused with all reasons when the plan has any."""
     if plan.refusals:
-        raise Refused("; ".join(refusal.reason for refusal in plan.refusals))
+        reasons = [refusal.reason for refusal in plan.refusals]
+        if len(reasons) == 1:
+            raise Refused(reasons[0])
+        raise Refused("; ".join(f"({number}) {reason}" for number, reason in enumerate(reasons, 1)))
 
 
 def execute(

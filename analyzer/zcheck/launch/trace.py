@@ -41,6 +41,7 @@ _FUNCTION_OF_KERNEL = re.compile(r"^pFunc: (0x[0-9a-fA-F]+), kernel: (0x[0-9a-fA
 _SAVED = re.compile(r"^Saved module to (.+)$")
 _MODULE_LOG = re.compile(r"module_\d+(?:_\d+){0,2}\.log$", re.IGNORECASE)
 _LONGEST = 1 << 20
+_DRIVER = re.compile(r"cu[A-Z]")
 _SHOWN = 100
 _ARGUMENTS = 400
 
@@ -203,12 +204,17 @@ def read_trace(log: Path, limits: Limits = DEFAULT_LIMITS) -> TraceReport:
 def compare(trace: TraceReport, report: Report) -> Comparison:
     """The trace against a saved report: exact names, runtime functions left out (they are not traced as such).
 
-    Functions called only from inside others, and private ones, were not to be foreseen and are left out.
+    Functions called only from inside others, and private ones, were not to be foreseen and are left out; so are driver
+    functions where the program has a CUDA runtime, which calls them on its own account.
     """
     predicted = {f.name for f in report.functions if f.kind != "mention"}
     traced = {item.name: item for item in trace.functions}
     direct = {name for name, item in traced.items() if item.nested < item.calls and not name.startswith("{")}
     mentioned = {f.name for f in report.functions}
+    if any(f.library.startswith("cudart") for f in report.functions) or any(
+        "static-runtime" in e for e in report.evidence
+    ):
+        direct = {name for name in direct if not _DRIVER.match(name)}
     visible = {name for name in predicted if not name.startswith("cuda")}
     return Comparison(
         report.target,

@@ -76,7 +76,7 @@ class DeviceCodePredicate(Strict, frozen=True):
                         reach="called" if none_loads and item.release else "use",
                         module=item.module,
                         evidence=(item,),
-                        bound={**bound, "note": item.note},
+                        bound={**bound, "note": item.note, "ptx_mb": f"{item.ptx_bytes / 1e6:.1f}"},
                     )
                 )
         return found

@@ -89,7 +89,12 @@ class FunctionPredicate(Strict, frozen=True):
 
 
 class LibraryPredicate(Strict, frozen=True):
-    """DLLs in use as a whole: which library, who answers, placed or not; grouped by module and DLL."""
+    """DLLs in use as a whole: which library, who answers, placed or not; grouped by module and DLL.
+
+    ``by: library`` makes one match of all names of a library, ``by: module`` one of all DLLs of a module.
+    """
+
+    by: Literal["dll", "library", "module"] = "dll"
 
     library: OneOrMore | None = None
     dll: OneOrMore | None = None
@@ -109,11 +114,11 @@ class LibraryPredicate(Strict, frozen=True):
     same: Literal["module", "library"] | None = None
 
     def matches(self, context: Context) -> list[Match]:
-        """One match per module and DLL, with the highest reach of its uses."""
+        """One match per module and DLL (or what ``by`` says), with the highest reach of its uses."""
         groups: dict[tuple[str, str], list[Hit]] = {}
         for hit in context.hits:
             if self._fits(hit):
-                groups.setdefault((hit.use.module, hit.use.dll.lower()), []).append(hit)
+                groups.setdefault((hit.use.module, self._key(hit)), []).append(hit)
         matches = []
         for (module, _), hits in groups.items():
             library = hits[0].library
@@ -127,7 +132,7 @@ class LibraryPredicate(Strict, frozen=True):
                     evidence=tuple(hit.use for hit in hits),
                     confidence=_best([hit.use.confidence for hit in hits]),
                     bound={
-                        "dll": hits[0].use.dll,
+                        "dll": ", ".join({hit.use.dll.lower(): hit.use.dll for hit in hits}.values()),
                         "file": (library.file if library else None) or hits[0].use.dll,
                         "hip": ", ".join(library.hip_missing) if library else "",
                         "why": (library.start_fails if library else None) or "",
@@ -135,6 +140,11 @@ class LibraryPredicate(Strict, frozen=True):
                 )
             )
         return matches
+
+    def _key(self, hit: Hit) -> str:
+        if self.by == "module":
+            return ""
+        return hit.library.library if self.by == "library" and hit.library else hit.use.dll.lower()
 
     def _fits(self, hit: Hit) -> bool:
         use, library = hit.use, hit.library

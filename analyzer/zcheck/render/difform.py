@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from zcheck.errors import UsageError
-from zcheck.model.diff import Delta, Diff
+from zcheck.model.diff import ENTRY, Delta, Diff
 from zcheck.render.normal import whole_strings
 from zcheck.render.options import RenderOptions
 from zcheck.render.redact import redact_product
@@ -32,7 +32,7 @@ def render_diff(diff: Diff, fmt: str, options: RenderOptions | None = None) -> s
 
 def _text(diff: Diff, options: RenderOptions) -> str:
     clean = ascii_text if options.ascii_only else visible
-    word = "WORSE" if diff.worse else "BETTER" if diff.better else "SAME"
+    word = "MIXED" if diff.worse and diff.better else "WORSE" if diff.worse else "BETTER" if diff.better else "SAME"
     lines = [
         f"{word}  {diff.a.target} → {diff.b.target}: {diff.worse} worse, {diff.better} better, {diff.changed} changed"
     ]
@@ -71,7 +71,7 @@ def _styled(line: str, color: bool) -> str:
 
 
 def _line(delta: Delta) -> str:
-    module = f" in {delta.module}" if delta.module else ""
+    module = f" in {delta.module}" if delta.module and delta.module != ENTRY else ""
     if delta.change == "same":
         states = delta.after or ""
     else:
