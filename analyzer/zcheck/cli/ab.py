@@ -20,9 +20,9 @@ def ab(
     metric: Annotated[
         str, typer.Option("--metric", metavar="REGEX", help="Finds the number in the output: '([0-9.]+) steps/s'.")
     ],
-    app: Annotated[Path | None, typer.Argument(metavar="[APP]", help="The program to run on both.")] = None,
+    app: Annotated[Path | None, typer.Argument(metavar="APP", help="The program to run on both.")] = None,
     arguments: Annotated[
-        list[str] | None, typer.Argument(metavar="[-- ARGS]", help="The program's own arguments, after --.")
+        list[str] | None, typer.Argument(metavar="-- ARGS", help="The program's own arguments, after --.")
     ] = None,
     a_dir: Annotated[Path | None, typer.Option("--a-dir", metavar="DIR", help="ZLUDA folder of A.")] = None,
     b_dir: Annotated[Path | None, typer.Option("--b-dir", metavar="DIR", help="ZLUDA folder of B.")] = None,
@@ -36,17 +36,23 @@ def ab(
     b_log: Annotated[
         list[Path] | None, typer.Option("--b-log", metavar="FILE", help="Output of a run of B; repeatable.")
     ] = None,
-    runs: Annotated[int, typer.Option("--runs", "-n", min=1, max=1000, help="Runs a side.")] = 5,
+    runs: Annotated[int, typer.Option("--runs", "-n", metavar="N", min=1, max=1000, help="Runs a side.")] = 5,
     drop: Annotated[
         str,
-        typer.Option("--drop", help="Leave out as warming up: iteration (first value of each run), run (first), none."),
+        typer.Option(
+            "--drop",
+            metavar="WHAT",
+            help="Leave out as warming up: iteration (first value of each run), run (first), none.",
+        ),
     ] = "iteration",
-    strategy: Annotated[str | None, typer.Option("--strategy", help="As for zcheck run.")] = None,
-    gpu_index: Annotated[int | None, typer.Option("--gpu-index", min=0, help="As for zcheck run.")] = None,
-    timeout: Annotated[float | None, typer.Option("--timeout", min=0.1, help="Seconds a run.")] = None,
+    strategy: Annotated[str | None, typer.Option("--strategy", metavar="NAME", help="As for zcheck run.")] = None,
+    gpu_index: Annotated[int | None, typer.Option("--gpu-index", metavar="N", min=0, help="As for zcheck run.")] = None,
+    timeout: Annotated[
+        float | None, typer.Option("--timeout", metavar="SECONDS", min=0.1, help="End a run after so long.")
+    ] = None,
     anyway: Annotated[bool, typer.Option("--anyway", help="As for zcheck run.")] = False,
     no_check: Annotated[bool, typer.Option("--no-check", help="Do not analyse the program first.")] = False,
-    fmt: Annotated[str, typer.Option("--format", "-f", help="text or json.")] = "text",
+    fmt: Annotated[str, typer.Option("--format", "-f", metavar="FORMAT", help="text or json.")] = "text",
     data_dir: Annotated[Path | None, typer.Option("--data-dir", metavar="DIR", help="As for zcheck run.")] = None,
 ) -> None:
     """Compare two stacks on one program: runs in turn, medians, spread, difference, rank test."""

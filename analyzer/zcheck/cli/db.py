@@ -24,10 +24,10 @@ class Format(str, Enum):
     json = "json"
 
 
-_Format = Annotated[Format, typer.Option("--format", help="text, or json for programs")]
+_Format = Annotated[Format, typer.Option("--format", "-f", metavar="FORMAT", help="text or json.")]
 _Release = Annotated[
     Optional[list[str]],  # noqa: UP045 (typer reads this at run time, on Python 3.10 too)
-    typer.Option("--zluda", metavar="RELEASE", help="ZLUDA release or alias; repeatable"),
+    typer.Option("--zluda", metavar="RELEASE", help="A ZLUDA release or alias; repeatable."),
 ]
 
 
@@ -71,11 +71,11 @@ def _show(title: str, columns: list[str], rows: list[list[str]]) -> None:
 def build(
     output: Annotated[
         Optional[Path],  # noqa: UP045
-        typer.Option(help="file to write; without it the user's cache is filled"),
+        typer.Option(metavar="FILE", help="File to write; without it the user's cache is filled."),
     ] = None,
     tables: Annotated[
         Optional[Path],  # noqa: UP045
-        typer.Option(help="folder of text tables instead of this installation's"),
+        typer.Option(metavar="DIR", help="Folder of text tables instead of this installation's."),
     ] = None,
 ) -> None:
     """Compile the text tables into one SQLite file and say where it is."""
@@ -197,12 +197,24 @@ def _facts(database: Database, name: str) -> dict[str, Any]:
             "source": database.source("hipify"),
         }
     facts["cuda"] = [{"library": item.library, "dll": item.dll, "version": item.version} for item in exports]
+    facts["runtime"] = any(item.library.startswith("cudart") for item in exports)
     facts["families"] = list(dict.fromkeys(item.family for item in families))
     facts["driver_calls"] = list(dict.fromkeys(item.driver_function for item in calls if item.phase == "call"))
     facts["entry_points"] = [
         {"asked": item.name, "flags": item.flags, "min_cuda_version": item.min_cuda_version} for item in entry_points
     ]
     return facts
+
+
+def known(name: str) -> bool:
+    """True when any table knows the function."""
+    return bool(_facts(_open(), name))
+
+
+def _with_state(name: str) -> str:
+    """A driver function and its state in the newest upstream release."""
+    states = [item.state for item in _open().history(name) if item.until is None and item.library == "nvcuda"]
+    return f"{name} ({states[0]})" if states else f"{name} (not exported)"
 
 
 def _span(item: dict[str, Any]) -> str:
@@ -224,7 +236,12 @@ def _print_facts(facts: dict[str, Any]) -> None:
         ]
         _show(facts["name"], ["library", "releases", "state", "limit", "source"], rows)
     else:
-        typer.echo(f"{facts['name']}\nno release of ZLUDA exports it on Windows")
+        typer.echo(facts["name"])
+        if facts["runtime"]:
+            typer.echo("NVIDIA's own CUDA runtime holds it, which no release of ZLUDA replaces on Windows; its driver")
+            typer.echo("calls, below with their state in the newest release, are what ZLUDA answers")
+        else:
+            typer.echo("no release of ZLUDA exports it on Windows")
     for item in facts["not_on_windows"]:
         typer.echo(f"{item['library']} of {', '.join(item['releases'])} has it ({item['state']}), not for Windows")
     hip = facts["hip"]
@@ -250,7 +267,7 @@ def _print_facts(facts: dict[str, Any]) -> None:
     if facts["families"]:
         typer.echo(f"workload: {', '.join(facts['families'])}")
     if facts["driver_calls"]:
-        typer.echo(f"was seen to call: {', '.join(facts['driver_calls'])}")
+        typer.echo(f"was seen to call: {', '.join(map(_with_state, facts['driver_calls']))}")
     if facts["entry_points"]:
         asked = dict.fromkeys(f"{item['asked']} from CUDA {item['min_cuda_version']}" for item in facts["entry_points"])
         typer.echo(f"cuGetProcAddress (newest main release) gives it for: {', '.join(asked)}")
@@ -258,7 +275,7 @@ def _print_facts(facts: dict[str, Any]) -> None:
 
 @app.command()
 def show(
-    name: Annotated[str, typer.Argument(metavar="FUNCTION", help="exported name, exactly: cublasDgemm_v2")],
+    name: Annotated[str, typer.Argument(metavar="FUNCTION", help="The exported name, exactly: cublasDgemm_v2.")],
     format: _Format = Format.text,
 ) -> None:
     """Print the whole history of one function: states by release, HIP counterpart, CUDA versions, sources."""
@@ -285,13 +302,13 @@ class Upstream(str, Enum):
 
 @app.command("import")
 def import_(
-    upstream: Annotated[Upstream, typer.Argument(help="which upstream the checkout is of")],
-    checkout: Annotated[Path, typer.Argument(help="folder of its Git checkout (ZLUDA: with tags)")],
-    revision: Annotated[str, typer.Option(help="HIPIFY: branch, tag or commit to read")] = "HEAD",
-    write: Annotated[bool, typer.Option("--write", help="replace the tables; without it only compare")] = False,
+    upstream: Annotated[Upstream, typer.Argument(metavar="zluda|hipify", help="Which upstream the checkout is of.")],
+    checkout: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of its Git checkout (ZLUDA: with tags).")],
+    revision: Annotated[str, typer.Option(metavar="REVISION", help="HIPIFY: branch, tag or commit to read.")] = "HEAD",
+    write: Annotated[bool, typer.Option("--write", help="Replace the tables; without it only compare.")] = False,
     tables: Annotated[
         Optional[Path],  # noqa: UP045
-        typer.Option(help="folder of text tables instead of this installation's"),
+        typer.Option(metavar="DIR", help="Folder of text tables instead of this installation's."),
     ] = None,
 ) -> None:
     """Make tables again from an upstream checkout and say how they differ from what is there."""

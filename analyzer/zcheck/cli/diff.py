@@ -17,16 +17,16 @@ from zcheck.model.report import Applications, Report
 
 
 def diff(
-    first: Annotated[Path, typer.Argument(metavar="A", help="JSON report of before.")],
+    first: Annotated[Path, typer.Argument(metavar="A", help="The JSON report from before.")],
     second: Annotated[
         Optional[Path],  # noqa: UP045 (typer resolves annotations at run time)
-        typer.Argument(metavar="[B]", help="JSON report of after; without it, two stacks of A are compared."),
+        typer.Argument(metavar="B", help="The JSON report from after; without it, two stacks of A are compared."),
     ] = None,
     stacks: Annotated[
         Optional[tuple[str, str]],  # noqa: UP045
         typer.Option("--stacks", metavar="ID ID", help="Compare this stack of A with that stack of B (or of A)."),
     ] = None,
-    fmt: Annotated[str, typer.Option("--format", help="text or json.")] = "text",
+    fmt: Annotated[str, typer.Option("--format", "-f", metavar="FORMAT", help="text or json.")] = "text",
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="List what stayed the same, too.")] = False,
     redact: Annotated[bool, typer.Option("--redact/--no-redact", help="Take out user and machine names.")] = False,
 ) -> None:

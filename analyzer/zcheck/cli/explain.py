@@ -21,13 +21,13 @@ def explain(
     if rule is not None:
         _rule(rule)
         return
-    if coverage().history(what) or coverage().exported_by([what]):
-        from zcheck.cli.db import show
+    from zcheck.cli.db import known, show
 
+    if known(what):
         show(what)
         return
-    near = difflib.get_close_matches(what.upper(), rules, 1)
-    hint = f"; did you mean {near[0]}?" if near else "; zcheck rules list shows the ids"
+    near = difflib.get_close_matches(what.upper(), rules, 1) or list(coverage().suggestions(what))[:3]
+    hint = f"; did you mean {' or '.join(near)}?" if near else "; zcheck rules list shows the ids"
     raise UsageError(f"{what!r} is neither a finding's id nor a CUDA function that the tables know{hint}")
 
 

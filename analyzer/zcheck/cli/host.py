@@ -28,30 +28,34 @@ def host(
     file: Annotated[
         Optional[Path],  # noqa: UP045 (typer reads this at run time, on Python 3.10 too)
         typer.Argument(
-            metavar="[FILE]", help="show a saved list instead: JSON of zcheck host, or a gpu-report.json of a GPU scan"
+            metavar="FILE", help="Show a saved list instead: JSON of zcheck host, or a gpu-report.json of a GPU scan."
         ),
     ] = None,
     root: Annotated[
         Optional[Path],  # noqa: UP045
-        typer.Option(metavar="HOSTROOT", help="a folder laid out like a system drive, with host.yaml; default this PC"),
+        typer.Option(
+            metavar="HOSTROOT", help="A folder laid out like a system drive, with host.yaml; this PC if left out."
+        ),
     ] = None,
     zluda_dir: Annotated[
         Optional[str],  # noqa: UP045
-        typer.Option(metavar="DIR", help="the folder with ZLUDA's files (a Windows path on that PC)"),
+        typer.Option(metavar="DIR", help="The folder with ZLUDA's files (a Windows path on that PC)."),
     ] = None,
     hip_dir: Annotated[
         Optional[str],  # noqa: UP045
-        typer.Option(metavar="DIR", help="the HIP SDK folder that holds bin, in place of HIP_PATH"),
+        typer.Option(metavar="DIR", help="The HIP SDK folder that holds bin, in place of HIP_PATH."),
     ] = None,
-    form: Annotated[HostFormat, typer.Option("--format", help="text, json, markdown or issue")] = HostFormat.text,
-    strict: Annotated[bool, typer.Option("--strict", help="exit 1 when any line is not PASS")] = False,
+    form: Annotated[
+        HostFormat, typer.Option("--format", "-f", metavar="FORMAT", help="text, json, markdown or issue.")
+    ] = HostFormat.text,
+    strict: Annotated[bool, typer.Option("--strict", help="Exit 1 when any line is not PASS.")] = False,
     hipinfo: Annotated[
         bool,
-        typer.Option("--hipinfo/--no-hipinfo", help="run the SDK's hipInfo.exe, 5 s at most, for the device order"),
+        typer.Option("--hipinfo/--no-hipinfo", help="Run the SDK's hipInfo.exe, 5 s at most, for the device order."),
     ] = True,
     redact: Annotated[
         Optional[bool],  # noqa: UP045
-        typer.Option("--redact/--no-redact", help="take out user and machine names; on for markdown and issue"),
+        typer.Option("--redact/--no-redact", help="Take out user and machine names; on for markdown and issue."),
     ] = None,
 ) -> None:
     """Scan this PC: GPU, driver, HIP SDK, ZLUDA folder and what gets in their way. Files only, no network."""

@@ -30,14 +30,19 @@ class Format(str, Enum):
 
 
 def kernels(
-    file: Annotated[Path, typer.Argument(help="Program, DLL, .fatbin, .cubin or .ptx, or one of them packed as .zst.")],
+    file: Annotated[
+        Path,
+        typer.Argument(metavar="FILE", help="Program, DLL, .fatbin, .cubin or .ptx, or one of them packed as .zst."),
+    ],
     zluda: Annotated[
-        list[str] | None, typer.Option("--zluda", metavar="RELEASE", help="ZLUDA release to replay; may be repeated.")
+        list[str] | None, typer.Option("--zluda", metavar="RELEASE", help="A ZLUDA release to replay; repeatable.")
     ] = None,
     gpu: Annotated[
-        str | None, typer.Option("--gpu", metavar="GFX", help="Add what is known of this GPU, e.g. gfx1100.")
+        str | None, typer.Option("--gpu", metavar="GFX", help="Add what is known of this GPU, such as gfx1100.")
     ] = None,
-    output_format: Annotated[Format, typer.Option("--format", help="Output format.")] = Format.text,
+    output_format: Annotated[
+        Format, typer.Option("--format", "-f", metavar="FORMAT", help="text or json.")
+    ] = Format.text,
     extract: Annotated[
         Path | None,
         typer.Option("--extract", metavar="DIR", help="Write all PTX and cubins into DIR; nothing is overwritten."),

@@ -13,7 +13,9 @@ app = typer.Typer(
     help="List the rules, and run the examples that come with them.", no_args_is_help=True, rich_markup_mode=None
 )
 
-_Folder = Annotated[Path | None, typer.Option("--rules", help="A folder of rule files instead of zcheck's own.")]
+_Folder = Annotated[
+    Path | None, typer.Option("--rules", metavar="DIR", help="A folder of rule files instead of zcheck's own.")
+]
 
 
 @app.command("list")

@@ -26,7 +26,7 @@ REPORT_FORMATS = ("json", "markdown", "issue")
 def run(
     app: Annotated[Path, typer.Argument(metavar="APP", help="The program to start.")],
     arguments: Annotated[
-        list[str] | None, typer.Argument(metavar="[-- ARGS]", help="The program's own arguments, after --.")
+        list[str] | None, typer.Argument(metavar="-- ARGS", help="The program's own arguments, after --.")
     ] = None,
     zluda: Annotated[
         str | None, typer.Option("--zluda", metavar="RELEASE", help="The ZLUDA release in --zluda-dir (v6, latest …).")
@@ -45,12 +45,15 @@ def run(
     ] = None,
     gpu: Gpu = None,
     gpu_index: Annotated[
-        int | None, typer.Option("--gpu-index", min=0, help="Show the program only this GPU (HIP's own number).")
+        int | None,
+        typer.Option("--gpu-index", metavar="N", min=0, help="Show the program only this GPU (HIP's own number)."),
     ] = None,
     stack: StackName = None,
     strategy: Annotated[
         str | None,
-        typer.Option("--strategy", help="zluda-exe, path, stage or preload; chosen by the analysis if left out."),
+        typer.Option(
+            "--strategy", metavar="NAME", help="zluda-exe, path, stage or preload; chosen by the analysis if left out."
+        ),
     ] = None,
     zluda_cc: Annotated[
         str | None, typer.Option("--zluda-cc", metavar="X.Y", help="Compute capability that ZLUDA reports.")
@@ -66,7 +69,7 @@ def run(
     ] = False,
     no_check: Annotated[bool, typer.Option("--no-check", help="Do not analyse the program first.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and stop.")] = False,
-    fmt: Annotated[str, typer.Option("--format", "-f", help="Of the plan: text or json.")] = "text",
+    fmt: Annotated[str, typer.Option("--format", "-f", metavar="FORMAT", help="Of the plan: text or json.")] = "text",
     timeout: Annotated[
         float | None, typer.Option("--timeout", min=0.1, metavar="SECONDS", help="End the program after so long.")
     ] = None,

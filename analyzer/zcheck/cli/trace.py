@@ -20,7 +20,7 @@ def trace(
     against: Annotated[
         Path | None, typer.Option("--against", metavar="REPORT", help="A JSON report of zcheck on the same program.")
     ] = None,
-    fmt: Annotated[str, typer.Option("--format", "-f", help="text or json.")] = "text",
+    fmt: Annotated[str, typer.Option("--format", "-f", metavar="FORMAT", help="text or json.")] = "text",
     all_functions: Annotated[bool, typer.Option("--all", help="List every function, not the first forty.")] = False,
 ) -> None:
     """Read a trace of zluda.exe --zluda-trace: functions called, the first error, failing launches, unknown PTX."""

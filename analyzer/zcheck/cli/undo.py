@@ -13,9 +13,9 @@ from zcheck.errors import UsageError
 
 def undo(
     place: Annotated[
-        Path | None, typer.Argument(metavar="[APP]", help="A program or folder; everything that is left, if left out.")
+        Path | None, typer.Argument(metavar="APP", help="A program or folder; everything that is left, if left out.")
     ] = None,
-    fmt: Annotated[str, typer.Option("--format", "-f", help="text or json.")] = "text",
+    fmt: Annotated[str, typer.Option("--format", "-f", metavar="FORMAT", help="text or json.")] = "text",
     data_dir: Annotated[Path | None, typer.Option("--data-dir", metavar="DIR", help="Where journals are kept.")] = None,
 ) -> None:
     """Put back the files of programs whose run was cut short.

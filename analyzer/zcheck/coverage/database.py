@@ -7,7 +7,7 @@ the mixins of ``hip``, ``cuda``, ``zluda`` and ``names``.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -217,5 +217,7 @@ class Database(ZludaTables, HipTables, CudaTables):
             " WHERE function LIKE ? UNION SELECT cuda_name FROM hipify WHERE cuda_name LIKE ?",
             (head + "%",) * 3,
         )
-        names: Iterable[str] = (row[0] for row in rows if abs(len(row[0]) - len(name)) <= 12)
-        return difflib.get_close_matches(name, list(names), limit, 0.75)
+        names = {row[0].lower(): row[0] for row in rows if abs(len(row[0]) - len(name)) <= 12}
+        if name.lower() in names:
+            return [names[name.lower()]]
+        return [names[near] for near in difflib.get_close_matches(name.lower(), list(names), limit, 0.75)]
