@@ -144,3 +144,28 @@ def test_no_user_name_survives_what_is_shared(tmp_path_factory: pytest.TempPathF
     for text in (as_markdown(shared), as_issue(shared, encoded), encoded):
         assert f"Users\\{user}" not in text.replace("\\\\", "\\")
         assert "%USERPROFILE%" in text or "\\<user>" in text.replace("\\\\", "\\") or "&lt;user>" in text
+
+
+def test_components_with_one_fix_are_one_line(tmp_path: Path) -> None:
+    from zcheck.cli.host_format import told
+
+    bin_ = tmp_path / "Program Files" / "AMD" / "ROCm" / "6.4" / "bin"
+    bin_.mkdir(parents=True)
+    (bin_ / "rocblas.dll").write_bytes(b"x")
+    (tmp_path / "host.yaml").write_text("env: {HIP_PATH: 'C:\\Program Files\\AMD\\ROCm\\6.4'}\nadapters: []\n")
+    found = find_host(root=tmp_path)
+    missing = [check for check in found.checks if check.key == "component-missing" and check.level == "WARN"]
+    lines = [check for check in told(found) if check.key == "component-missing" and check.level == "WARN"]
+    assert len(missing) > 3 and len(lines) < len(missing)
+    assert all(check.value in " ".join(line.text for line in lines) for check in missing)
+
+
+def test_a_named_folder_without_zluda_is_a_finding(tmp_path: Path) -> None:
+    from zcheck.host import host_evidence
+    from zcheck.model.stack import Stack
+
+    (tmp_path / "zluda").mkdir()
+    (tmp_path / "host.yaml").write_text("env: {}\nadapters: []\n")
+    keys = {fact.key for fact in host_evidence(find_host(root=tmp_path, zluda_dir="C:\\zluda"), Stack())}
+    assert "zluda-missing" in keys
+    assert "zluda-missing" not in {fact.key for fact in host_evidence(find_host(root=tmp_path), Stack())}

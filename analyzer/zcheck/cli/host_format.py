@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import textwrap
 
+import msgspec
+
 from zcheck.model.host import Host, HostCheck
 from zcheck.render.safe import markdown_text, visible
 
@@ -11,9 +13,28 @@ _ISSUE_LIMIT = 60_000
 """characters that an issue body may have with room to spare (GitHub takes 65,536)"""
 
 
+def told(host: Host) -> list[HostCheck]:
+    """The lines of the list, with the missing components of one SDK that have one fix on one line."""
+    groups: dict[object, list[HostCheck]] = {}
+    for place, check in enumerate(host.checks):
+        same = (check.level, check.subject, check.fix) if check.key == "component-missing" else place
+        groups.setdefault(same, []).append(check)
+    return [_together(group) for group in groups.values()]
+
+
+def _together(group: list[HostCheck]) -> HostCheck:
+    first = group[0]
+    if len(group) == 1:
+        return first
+    values = ", ".join(check.value for check in group)
+    text = first.text.replace(f"comes with {first.value}", f"comes with {values}", 1)
+    text = text.replace("has no file of it", "has no file of them")
+    return msgspec.structs.replace(first, text=text, value=values)
+
+
 def _summary(host: Host) -> str:
-    missing = sum(check.level == "MISS" for check in host.checks)
-    warned = sum(check.level == "WARN" for check in host.checks)
+    missing = sum(check.level == "MISS" for check in told(host))
+    warned = sum(check.level == "WARN" for check in told(host))
     if not host.checks:
         return "Nothing found: no AMD GPU, HIP SDK or ZLUDA on this machine"
     if not missing and not warned:
@@ -30,7 +51,7 @@ def _sure(check: HostCheck) -> str:
 def as_text(host: Host, width: int | None = None) -> str:
     """One line a check, its fixes below; the worst first. Lines are folded at ``width`` columns, where given."""
     lines = [_summary(host), ""]
-    for check in host.checks:
+    for check in told(host):
         lines += _folded(f"{check.level:4}  {visible(check.text)}{_sure(check)}", width)
         for fix in check.fix:
             lines += _folded(f"      fix: {visible(fix)}", width)
@@ -58,7 +79,7 @@ def _cell(text: str) -> str:
 def as_markdown(host: Host) -> str:
     """A table of checks with fixes and sources."""
     lines = [f"## {_summary(host)}", "", "| | what | fix |", "|---|---|---|"]
-    for check in host.checks:
+    for check in told(host):
         links = " ".join(f"[{place + 1}]({source})" for place, source in enumerate(check.sources) if "://" in source)
         what = _cell(check.text + _sure(check)) + (f" ({links})" if links else "")
         lines.append(f"| {check.level} | {what} | {_cell(' '.join(check.fix))} |")
@@ -77,7 +98,7 @@ def as_issue(host: Host, encoded: str) -> str:
     good = [root for root in host.hip if not root.problems]
     hip = "; ".join(f"{root.kind} {root.version or 'unknown'}" for root in good) or "none"
     zluda = "; ".join(folder.release or "unknown" for folder in host.zluda if not folder.problems) or "none"
-    first = next((check.text for check in host.checks if check.level != "PASS"), "nothing found")
+    first = next((check.text for check in told(host) if check.level != "PASS"), "nothing found")
     head = [
         f"**GPU**: {_cell(gpu)}",
         f"**gfx**: {gfx}",
@@ -88,7 +109,7 @@ def as_issue(host: Host, encoded: str) -> str:
         f"**First finding**: {_cell(first)}",
         "",
     ]
-    body = [f"- **{check.level}** {_cell(check.text)}" for check in host.checks if check.level != "PASS"]
+    body = [f"- **{check.level}** {_cell(check.text)}" for check in told(host) if check.level != "PASS"]
     text = "\n".join([*head, *body, ""])
     folded = f"\n<details><summary>zcheck host --format json</summary>\n\n```json\n{encoded}\n```\n\n</details>\n"
     if len(text) + len(folded) <= _ISSUE_LIMIT:

@@ -125,7 +125,13 @@ def _one(
     computed_on: bool,
 ) -> list[HostCheck]:
     name = label(adapter)
-    how = {"hipinfo": "hipInfo", "pci-id": "PCI id", "name": "model name", "given": "as given", "kfd": "kernel driver"}
+    how = {
+        "hipinfo": "told by hipInfo",
+        "pci-id": "told by the PCI id",
+        "name": "told by the model name",
+        "given": "as given",
+        "kfd": "told by the kernel driver",
+    }
     if not adapter.gfx:
         return [
             HostCheck(
@@ -143,7 +149,7 @@ def _one(
             known("gpu"),
             "PASS",
             f"GPU {adapter.index}: {name}, {kind}{adapter.generation or 'generation unknown'}, "
-            f"found by {how.get(adapter.gfx_by, 'its source')}"
+            f"{how.get(adapter.gfx_by, 'told by its source')}"
             + (f", driver {adapter.driver_version}" if adapter.driver_version else "")
             + (f", AMD Software {adapter.software_version}" if adapter.software_version else ""),
             value=adapter.gfx,

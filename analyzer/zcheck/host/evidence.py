@@ -14,7 +14,6 @@ from zcheck.model.evidence import HostFact
 from zcheck.model.host import Adapter, HipRoot, Host, HostCheck, ZludaFolder
 from zcheck.model.stack import Stack
 
-# Lines that say how to set up the PC for its own sake and have no bearing on a program.
 BESIDE = {
     "miopen.dll": "MIOpen",
     "rocblas.dll": "rocBLAS",
@@ -24,6 +23,7 @@ BESIDE = {
 }
 """components that ZLUDA finds beside itself"""
 _SILENT = frozenset(("zluda-missing",))
+"""lines for the PC's own sake: that nobody named a ZLUDA folder is no fault; that the named one is empty is"""
 
 
 class StackOverrides(Record, frozen=True):
@@ -117,8 +117,11 @@ def host_evidence(host: Host, stack: Stack) -> tuple[HostFact, ...]:
     """
     adapter, folder = used_adapter(host), used_folder(host)
     facts: list[HostFact] = []
+    named = {one.path for one in host.zluda if one.found_by == "--zluda-dir"}
     for check in host.checks:
-        if check.key in _SILENT or not _bears(check, host, adapter, folder):
+        if check.key in _SILENT and check.subject not in named:
+            continue
+        if not _bears(check, host, adapter, folder):
             continue
         if check.key == "gpu-support" and adapter is not None:
             continue

@@ -70,7 +70,11 @@ def _key(module: ModuleReport, used: set[str]) -> str:
 
 
 def build(report: Report, system: bool = True) -> View:
-    """The view of a report's graph; ``system`` false leaves Windows' own modules out."""
+    """The view of a report's graph; ``system`` false leaves Windows' own modules out.
+
+    Left out with them are files that merely lie in the program's folder: nothing leads to them, and nothing is found
+    in them.
+    """
     named = {name for edge in report.edges for name in (edge.source, edge.target)}
     modules = {_key(module, named): module for module in report.modules}
     hidden = set() if system else {k for k, m in modules.items() if m.role and set(m.role.values()) == {"system"}}
@@ -81,9 +85,12 @@ def build(report: Report, system: bool = True) -> View:
             joined.setdefault((edge.source, edge.target), []).append(edge)
     edges = tuple(_join(pair, group) for pair, group in sorted(joined.items()))
     roots = _roots(report, names, edges)
+    worst = _severities(report)
+    if not system:
+        joined_names = {name for edge in edges for name in (edge.source, edge.target)} | set(roots) | set(worst)
+        names = [name for name in names if name in joined_names or _base(name) in worst]
     depth = _depths(roots, edges)
     below = max(depth.values(), default=0) + 1
-    worst = _severities(report)
     nodes = []
     for name in names:
         module = modules.get(name)
@@ -97,6 +104,10 @@ def build(report: Report, system: bool = True) -> View:
             )
         )
     return View(tuple(sorted(nodes, key=lambda n: (n.depth, n.name.lower(), n.name))), edges, roots)
+
+
+def _base(name: str) -> str:
+    return name.rsplit("/", 1)[-1]
 
 
 def _join(pair: tuple[str, str], group: list[EdgeReport]) -> ViewEdge:
