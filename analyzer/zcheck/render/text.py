@@ -253,7 +253,8 @@ class _ReportWriter(Writer):
             if part
         )
         self.hang(self.styled(("where     ", "dim")), self.styled(where), 4)
-        if finding.functions and (self.options.verbose or not all(n in finding.message for n in finding.functions)):
+        named = all(name in finding.message for name in finding.functions[:FINDING_NAMES])
+        if finding.functions and (self.options.verbose or not named):
             self.hang(self.styled(("functions ", "dim")), self.styled(self.names(finding.functions, FINDING_NAMES)), 4)
         if finding.message:
             self.hang(self.styled(("why       ", "dim")), self.styled(finding.message), 4)

@@ -34,7 +34,7 @@ REACH_MEANING = {
     "load": "when it starts",
     "init": "at every CUDA start",
     "called": "shown to be called",
-    "use": "imported, the call was not seen",
+    "use": "imported or looked up, no call was seen",
     "mention": "named, nothing shows a use",
 }
 # Order in which states are listed: what needs attention first.
