@@ -84,11 +84,11 @@ def verdicts(report: Report) -> str:
 def actions(report: Report) -> str:
     """Numbered actions, by stack where they differ."""
     parts = []
-    for stack in report.stacks:
-        if stack.actions:
-            items = "\n".join(f"{n}. {prose(action)}" for n, action in enumerate(stack.actions, 1))
-            parts.append((prose(view.stack_label(stack)) + ":\n\n" if len(report.stacks) > 1 else "") + items)
-    return "\n\n".join(dict.fromkeys(parts))
+    for steps, stacks in view.by_actions(report):
+        items = "\n".join(f"{n}. {prose(action)}" for n, action in enumerate(steps, 1))
+        labels = prose("; ".join(view.stack_label(stack) for stack in stacks))
+        parts.append((f"{labels}:\n\n" if len(report.stacks) > 1 else "") + items)
+    return "\n\n".join(parts)
 
 
 def workload(report: Report) -> str:

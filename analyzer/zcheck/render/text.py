@@ -74,18 +74,26 @@ class _ReportWriter(Writer):
             self.verdicts(alike[0], ", ".join(report.target for report in alike))
             if not whole:
                 self._brief(alike[0])
-        if quiet:
-            names = self.names([report.target for report in quiet], QUIET_SHOWN)
-            self.hang(self.styled(("NO CUDA", _STYLES["no-cuda"]), "  "), self.styled(names), 0)
+        if quiet and (not whole or len(told) != 1):
+            self._quiet(quiet)
         if not whole:
             self.console.print()
             self.console.print(self.styled("Name one of them to see its whole report, or use --verbose for all."))
         for report in told if whole else ():
-            self.console.print()
-            self.console.print(self.styled(("─" * min(40, self.options.width), "dim")))
+            if len(told) > 1:
+                self.console.print()
+                self.console.print(self.styled(("─" * min(40, self.options.width), "dim")))
             self.report(report, closing=False)
+        if quiet and whole and len(told) == 1:  # the one that matters comes first
+            self.console.print()
+            self._quiet(quiet)
         self.skipped([(s.path, s.reason) for s in product.skipped])
         self.closing(product.zcheck, product.database, [s for r in product.applications for s in r.stacks])
+
+    def _quiet(self, reports: list[Report]) -> None:
+        """Programs without CUDA on one line."""
+        names = self.names([report.target for report in reports], QUIET_SHOWN)
+        self.hang(self.styled(("NO CUDA", _STYLES["no-cuda"]), "  "), self.styled(names), 0)
 
     def _brief(self, report: Report) -> None:
         """The first action and the ids of the findings; those of notes only where there is nothing else."""
@@ -130,14 +138,11 @@ class _ReportWriter(Writer):
 
     def actions(self, report: Report) -> None:
         """The first actions; those that differ by stack under the stack's name."""
-        with_actions = [stack for stack in report.stacks if stack.actions]
-        if not with_actions:
+        groups = view.by_actions(report)
+        if not groups:
             return
         self.heading("What to do first")
-        groups: dict[tuple[str, ...], list[StackReport]] = {}
-        for stack in with_actions:
-            groups.setdefault(stack.actions, []).append(stack)
-        for actions, stacks in groups.items():
+        for actions, stacks in groups:
             if len(report.stacks) > 1:
                 self.console.print(self.styled("  " + "; ".join(view.stack_label(s) for s in stacks) + ":"))
             shown = self._shown_actions(stacks[0])

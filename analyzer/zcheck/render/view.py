@@ -101,6 +101,15 @@ def verdict_line(report: Report, stack: StackReport, target: str = "") -> str:
     return f"{target or report.target}  on {stack_label(stack)}: {stack.headline}"
 
 
+def by_actions(report: Report) -> tuple[tuple[tuple[str, ...], tuple[StackReport, ...]], ...]:
+    """First actions, and the stacks that they are for; in the order of the stacks."""
+    groups: dict[tuple[str, ...], list[StackReport]] = {}
+    for stack in report.stacks:
+        if stack.actions:
+            groups.setdefault(stack.actions, []).append(stack)
+    return tuple((actions, tuple(stacks)) for actions, stacks in groups.items())
+
+
 def merged(report: Report, ignored: bool = False) -> tuple[Merged, ...]:
     """Findings of all stacks, equal ones once; the most severe first, else in the order of the stacks."""
     found: dict[str, tuple[Finding, list[str]]] = {}
