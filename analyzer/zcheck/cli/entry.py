@@ -74,7 +74,7 @@ class EntryReading:
             if path in names:
                 extra += hidden_items(file.name, file.role, names[path], file.load)
                 extra += linked_runtime(names[path], file.name)
-            found = self._device.found(file.name, code.get(path))
+            found = self._device.found(file.name, code.get(path), self._root / path)
             if found is not None:
                 extra += found.items
                 reports += found.reports

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from zcheck import __version__
+from zcheck.cli.cache_store import FactCache, default_path
 from zcheck.cli.data import coverage, rule_set
 from zcheck.cli.entry import Analysis, EntryReading
 from zcheck.cli.hidden import HiddenReader
@@ -18,9 +18,6 @@ from zcheck.model.facts import PeFacts
 from zcheck.model.report import SCHEMA, Applications, Report
 from zcheck.model.stack import Stack
 
-if TYPE_CHECKING:
-    pass
-
 _LIBRARIES_READ = 400
 """libraries of a folder without a program that are read to see which only serve others"""
 
@@ -28,9 +25,10 @@ _LIBRARIES_READ = 400
 class Reader:
     """Reads each PE file once, for however many entries."""
 
-    def __init__(self, bundle: Bundle, progress: Progress) -> None:
-        """``bundle`` gives the root that paths are relative to."""
+    def __init__(self, bundle: Bundle, progress: Progress, cache: FactCache | None = None) -> None:
+        """``bundle`` gives the root that paths are relative to; ``cache`` keeps facts between runs."""
         self._root = Path(bundle.root)
+        self._cache = cache or FactCache(None)
         self._progress = progress
         self._facts: dict[str, PeFacts | None] = {}
         self.skipped: list[Skipped] = []
@@ -42,7 +40,8 @@ class Reader:
 
             self._progress.step(path)
             try:
-                self._facts[path] = read_pe(self._root / path)
+                file = self._root / path
+                self._facts[path] = self._cache.file_fact("pe", file, PeFacts, lambda: read_pe(file), file.name)
             except InputError as error:
                 if must:
                     raise
@@ -51,30 +50,43 @@ class Reader:
         return self._facts[path]
 
 
-def analyse(target: Path, stacks: Sequence[Stack], progress: Progress) -> tuple[Bundle, list[Analysis]]:
+def analyse(
+    target: Path, stacks: Sequence[Stack], progress: Progress, cache: FactCache | None = None
+) -> tuple[Bundle, list[Analysis]]:
     """The bundle of ``target`` and an analysis of each of its entries; raises InputError and UsageError.
 
-    Of ``stacks`` only the releases are looked at: the replay of device code is evidence per release.
+    Of ``stacks`` only the releases are looked at: the replay of device code is evidence per release. Without a
+    ``cache`` the user's is opened for the time of the call.
     """
-    from zcheck.cli.device import DeviceReader
     from zcheck.discover import discover
 
+    if cache is None:
+        with FactCache(default_path()) as kept:
+            return analyse(target, stacks, progress, kept)
     bundle = discover(target)
-    reader = Reader(bundle, progress)
-    entries = _entries(bundle, reader)
+    reader = Reader(bundle, progress, cache)
+    entries = entries_of(bundle, reader)
     alone = len(entries) == 1
     found = []
-    with DeviceReader([stack.zluda for stack in stacks], next((s.gpu for s in stacks if s.gpu), None)) as device:
-        reading = EntryReading(bundle, reader, device, HiddenReader())
-        for entry in entries:
-            if reader.read(entry, must=alone) is not None:
-                found.append(reading.analyse(entry))
+    reading = reading_of(bundle, reader, stacks, cache)
+    for entry in entries:
+        if reader.read(entry, must=alone) is not None:
+            found.append(reading.analyse(entry))
     if not found:
         raise InputError(reader.skipped[0].reason if reader.skipped else f"{target.name}: nothing to judge")
     return bundle, found
 
 
-def _entries(bundle: Bundle, reader: Reader) -> Sequence[str]:
+def reading_of(bundle: Bundle, reader: Reader, stacks: Sequence[Stack], cache: FactCache) -> EntryReading:
+    """The readers of a bundle's entries, for the releases of ``stacks``."""
+    from zcheck.cli.device import DeviceReader
+
+    gpu = next((stack.gpu for stack in stacks if stack.gpu), None)
+    device = DeviceReader([stack.zluda for stack in stacks], gpu, cache)
+    return EntryReading(bundle, reader, device, HiddenReader(cache))
+
+
+def entries_of(bundle: Bundle, reader: Reader) -> Sequence[str]:
     """The entries to judge: of a folder with libraries only, those that do not merely serve others."""
     if len(bundle.entries) < 2 or any(entry.lower().endswith(".exe") for entry in bundle.entries):
         return bundle.entries
