@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from zcheck import __version__
-from zcheck.cli import check, db, diff, explain, kernels, rules, schema
+from zcheck.cli import audit, cache, check, db, diff, explain, kernels, rules, schema
 from zcheck.errors import EXIT_INTERNAL, EXIT_USAGE, ZcheckError
 
 
@@ -64,8 +64,10 @@ def _root(
 
 
 app.command("check")(check.check)
+app.command("audit")(audit.audit)
 app.command("explain")(explain.explain)
 app.add_typer(db.app, name="db")
+app.add_typer(cache.app, name="cache")
 app.add_typer(rules.app, name="rules")
 app.command("kernels")(kernels.kernels)
 app.command("diff")(diff.diff)

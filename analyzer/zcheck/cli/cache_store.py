@@ -130,7 +130,7 @@ class FactCache:
         if digest is not None:
             self._known[name] = (*stamp, digest)
             self._stamps[name] = (*stamp, digest)
-            self._flush_if_due()
+            self.flush_if_due()
         return digest
 
     # --- ContentCache --------------------------------------------------------------------------------------------
@@ -160,7 +160,7 @@ class FactCache:
         packed = _pack(value)
         self._new[key] = packed
         self._new_bytes += len(packed)
-        self._flush_if_due()
+        self.flush_if_due()
 
     # --- the file ------------------------------------------------------------------------------------------------
 
@@ -308,7 +308,8 @@ class FactCache:
         total, count = self._db.execute("SELECT coalesce(sum(size), 0), count(*) FROM fact").fetchone()
         return int(total), int(count)
 
-    def _flush_if_due(self) -> None:
+    def flush_if_due(self) -> None:
+        """Write when enough is new, or some time has passed."""
         if (
             len(self._new) + len(self._stamps) >= _BATCH
             or self._new_bytes >= _BATCH_BYTES

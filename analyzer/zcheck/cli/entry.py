@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from zcheck.cli.pipeline import Reader
     from zcheck.model.device_code import DeviceCodeFacts
     from zcheck.model.hidden import HiddenFacts
+    from zcheck.model.names import NameLookups
 
 _AMD_NAME = re.compile(r"rocm|hip|vulkan|opencl|directml|dml", re.I)
 _VARIANTS_READ = 16
@@ -89,6 +90,16 @@ class EntryReading:
             root=self._root,
             skipped=(*self._bundle.skipped, *self._reader.skipped, *self._device.skipped),
         )
+
+    def prefetch(self, path: str, facts: PeFacts, lookups: NameLookups) -> None:
+        """Read what ``analyse`` will ask of one module, so that the cache has it."""
+        name = path.rpartition("/")[2]
+        if lookups.library_of(name) is not None:
+            return
+        code = self._device.facts(self._root / path, path)
+        self._device.found(name, code, self._root / path)
+        if lookups.framework_of(name) is None:
+            self._hidden.read(self._root / path, facts, code.regions if code else ())
 
     def _resolve(self, resolver: object) -> bool:
         """Parse what the resolver asks for; True when there was anything."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from zcheck.cli.cache_store import FactCache, default_path
 from zcheck.cli.data import coverage, rule_set
 from zcheck.cli.entry import Analysis, EntryReading
 from zcheck.cli.hidden import HiddenReader
+from zcheck.cli.ignores import Ignore, split
 from zcheck.cli.progress import Progress
 from zcheck.errors import InputError
 from zcheck.model.base import Skipped
@@ -107,19 +109,23 @@ def judge_analysis(
     target: str,
     host: Mapping[str, object] | None = None,
     assumptions: Sequence[str] = (),
+    ignores: Sequence[Ignore] = (),
 ) -> Report:
-    """The report on one analysed entry for every stack."""
+    """The report on one analysed entry for every stack; findings that ``ignores`` cover decide nothing."""
     from zcheck.coverage import answer
     from zcheck.judge import Judged, build_report, judge
     from zcheck.match import build_context, match
 
     database, rules = coverage(), rule_set(examples=False)
     judged = []
+    said: dict[str, None] = dict.fromkeys(assumptions)
+    today = datetime.date.today()
     for stack in stacks:
         answers = answer(database, stack, analysis.evidence)
         context = build_context(analysis.evidence, answers)
-        findings = match(rules, context)
-        judged.append(Judged(answers, judge(analysis.evidence, answers, findings, context.workload)))
+        findings, ignored, expired = split(match(rules, context), ignores, today)
+        said.update(dict.fromkeys(expired))
+        judged.append(Judged(answers, judge(analysis.evidence, answers, findings, context.workload, ignored)))
     return build_report(
         version=__version__,
         database=database.date,
@@ -131,7 +137,7 @@ def judge_analysis(
         device_code=analysis.device_code,
         host=dict(host) if host is not None else None,
         skipped=analysis.skipped,
-        assumptions=assumptions,
+        assumptions=tuple(said),
         hashes=analysis.hashes,
     )
 
