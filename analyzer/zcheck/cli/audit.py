@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import os
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Optional
 import typer
 
 from zcheck.cli.check import Gpu, HipSdk, LaunchMode, Redact, StackName, Zluda
-from zcheck.errors import InputError, UsageError
+from zcheck.errors import UsageError
 
 if TYPE_CHECKING:
     from zcheck.cli.audit_task import Task, TaskResult
-    from zcheck.model.audit import Audit
+    from zcheck.cli.ignores import Ignore
+    from zcheck.model.audit import Application
+    from zcheck.model.base import Skipped
     from zcheck.model.report import Verdict
     from zcheck.model.stack import Stack
 
@@ -89,7 +91,7 @@ def audit(
     for word in (part.strip() for text in only or () for part in text.split(",")):
         if word not in VERDICTS:
             raise UsageError(f"--only {word!r} is no verdict; choose one of {', '.join(VERDICTS)}")
-        wanted.append(word)  # type: ignore[arg-type]
+        wanted.append(word)
     if jobs is not None and jobs < 1:
         raise UsageError("--jobs takes one process or more")
     outputs = out.outputs_of(output or ())
@@ -135,17 +137,14 @@ def audit(
 
 
 def _tasks(
-    folder: Path, found: Sequence[object], stacks: Sequence[Stack], ignores: Sequence[object], pages: bool
+    folder: Path, found: Sequence[Application], stacks: Sequence[Stack], ignores: Sequence[Ignore], pages: bool
 ) -> list[Task]:
     from zcheck.cli.audit_task import Task
-    from zcheck.cli.ignores import Ignore
     from zcheck.discover import bundles
-    from zcheck.model.audit import Application
 
     tasks: list[Task] = []
     root = Path(_absolute(folder))
     for application in found:
-        assert isinstance(application, Application)
         for bundle in bundles(root, application):
             tasks.append(
                 Task(
@@ -154,7 +153,7 @@ def _tasks(
                     kind=application.kind,
                     bundle=bundle,
                     stacks=tuple(stacks),
-                    ignores=tuple(item for item in ignores if isinstance(item, Ignore)),
+                    ignores=tuple(ignores),
                     pages=pages,
                     size=application.size,
                     files=len(application.files),
@@ -165,8 +164,6 @@ def _tasks(
 
 def _absolute(folder: Path) -> str:
     """The folder for other processes, whose current folder may be another; links stay as they are."""
-    import os
-
     from zcheck.cli.paths import long_path
 
     return long_path(os.path.abspath(folder))  # noqa: PTH100
@@ -209,7 +206,9 @@ def _stream(tasks: list[Task], jobs: int | None, cluster: str | None, keep: bool
         from zcheck.cli.cluster import connect, run_cluster
 
         with connect(cluster) as client:
-            yield from run_cluster(tasks, client)
+            workers = max(1, sum(client.nthreads().values()))
+            large = large_files(tasks, workers, lambda name: coverage().library_of(name) is not None)
+            yield from run_cluster(tasks, client, large)
         return
     with ExitStack() as stack:
         path = default_path() if keep else None
@@ -233,9 +232,3 @@ def _left(tasks: Sequence[Task], results: Sequence[TaskResult]) -> list[Skipped]
         for task in tasks
         if task.number not in done
     ]
-
-
-if TYPE_CHECKING:
-    from zcheck.model.base import Skipped
-
-    _ = (Audit, InputError, sys)

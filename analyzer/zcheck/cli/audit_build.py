@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Literal
 
 from zcheck import __version__
@@ -32,7 +32,7 @@ def build_audit(
 ) -> Audit:
     """The audit of all rows. ``only`` leaves rows of other verdicts out of the list and of the causes, not out of the
     counts and changes; ``before``: an earlier audit to compare with."""
-    every = sorted(rows, key=_order(sort, [stack.id for stack in stacks]))
+    every = sorted(rows, key=_order(sort, [stack.id for stack in stacks]))  # type: ignore[arg-type]
     shown = [row for row in every if not only or set(only) & set(row.verdict.values())]
     ids = [stack.id for stack in stacks]
     return Audit(
@@ -58,17 +58,22 @@ def worst(row: AuditRow) -> Verdict:
     return next((verdict for verdict in VERDICTS if verdict in seen), "unknown")
 
 
-def _order(sort: Sort, stacks: Sequence[str]):  # type: ignore[no-untyped-def]
+def _order(sort: Sort, stacks: Sequence[str]) -> Callable[[AuditRow], tuple[object, ...]]:
     first = stacks[0] if stacks else ""
-    path = lambda row: (row.path.lower(), row.path)  # noqa: E731
-    by = {
-        "verdict": lambda row: (VERDICTS.index(worst(row)), row.causes.get(first, ""), *path(row)),
-        "path": path,
-        "cause": lambda row: (row.cause_id == "", row.cause_id, *path(row)),
-        "size": lambda row: (-row.size, *path(row)),
-        "cuda": lambda row: (row.cuda == "", row.cuda, *path(row)),
-    }
-    return by[sort]
+
+    def key(row: AuditRow) -> tuple[object, ...]:
+        path = (row.path.lower(), row.path)
+        if sort == "verdict":
+            return (VERDICTS.index(worst(row)), row.causes.get(first, ""), *path)
+        if sort == "cause":
+            return (row.cause_id == "", row.cause_id, *path)
+        if sort == "size":
+            return (-row.size, *path)
+        if sort == "cuda":
+            return (row.cuda == "", row.cuda, *path)
+        return path
+
+    return key
 
 
 def _causes(rows: Sequence[AuditRow], stack: str) -> list[CauseGroup]:
@@ -91,8 +96,8 @@ def _releases(rows: Sequence[AuditRow], stacks: Sequence[str]) -> tuple[ReleaseC
     found = []
     for stack in stacks:
         seen = [row.verdict[stack] for row in rows if stack in row.verdict]
-        counts = {verdict: seen.count(verdict) for verdict in VERDICTS if verdict in seen}
-        found.append(ReleaseCount(stack, sum(counts.get(verdict, 0) for verdict in SERVED), dict(counts)))
+        counts: dict[str, int] = {verdict: seen.count(verdict) for verdict in VERDICTS if verdict in seen}
+        found.append(ReleaseCount(stack, sum(counts.get(verdict, 0) for verdict in SERVED), counts))
     # Served most, then fewest that cannot work; among equals the order of the command line.
     return tuple(sorted(found, key=lambda r: (-r.served, r.counts.get("blocked", 0), r.counts.get("unknown", 0))))
 
@@ -135,4 +140,4 @@ def _direction(before: str, after: str) -> Literal["better", "worse", "other", "
         return "gone"
     if before not in _BETTER or after not in _BETTER:
         return "other"
-    return "better" if _BETTER.index(after) > _BETTER.index(before) else "worse"  # type: ignore[arg-type]
+    return "better" if _BETTER.index(after) > _BETTER.index(before) else "worse"

@@ -15,7 +15,7 @@ _ENTRY_BYTES = 2_000_000
 
 
 class AuditProgress:
-    """A line that is rewritten on a terminal; elsewhere a line every half minute, so that a log shows that it goes on."""
+    """A line that is rewritten on a terminal; elsewhere a line every half minute: a log shows that it goes on."""
 
     def __init__(
         self,

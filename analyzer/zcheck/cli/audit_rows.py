@@ -46,7 +46,7 @@ def _judgement(row: AuditRow) -> object:
 
 def _join(group: Sequence[Made]) -> Made:
     group = sorted(group, key=lambda made: made[0].path)
-    row, codes, page = group[0]
+    row, _, page = group[0]
     if len(group) == 1:
         return group[0]
     rows = [made[0] for made in group]

@@ -49,7 +49,7 @@ class Task(Record, frozen=True):
 
 
 class TaskResult(Record, frozen=True):
-    """``exits`` has one tuple a row: the exit codes for each level of ``judge.FAIL_ON``. ``pages`` likewise, or none."""
+    """``exits``: for each row its exit codes by level of ``judge.FAIL_ON``. ``pages``: one a row, or none."""
 
     number: int
     rows: tuple[AuditRow, ...]
@@ -297,23 +297,56 @@ def start_process(cache: str | None) -> None:
 
 def run_bytes(task: bytes) -> bytes:
     """``run_task`` for messages between processes; on a machine of a cluster with that machine's own cache."""
-    global _cache
-    if _cache is None:
-        _cache = FactCache(default_path())
-    result = run_task(msgspec.msgpack.decode(task, type=Task), _cache)
-    _cache.flush()
+    cache = _process_cache()
+    result = run_task(msgspec.msgpack.decode(task, type=Task), cache)
+    cache.flush()
     return msgspec.msgpack.encode(result)
 
 
 def run_file_bytes(asked: bytes) -> bytes:
     """Read one file's facts into the cache, before the application that it belongs to is judged; returns nothing."""
+    _file_facts(asked)
+    return b""
+
+
+def run_file_shared(asked: bytes, version: str) -> bytes:
+    """The same on a cluster, where another machine may need the facts: they are returned."""
+    _same_version(version)
+    return msgspec.msgpack.encode(_file_facts(asked))
+
+
+def run_shared(task: bytes, version: str, *facts: bytes) -> bytes:
+    """``run_bytes`` on a cluster, with the facts of large files that other workers read."""
+    _same_version(version)
+    cache = _process_cache()
+    for each in facts:
+        for key, value in msgspec.msgpack.decode(each, type=dict[str, bytes]).items():
+            cache.put(key, value)
+    return run_bytes(task)
+
+
+def _file_facts(asked: bytes) -> dict[str, bytes]:
+    cache = _process_cache()
+    path, name, stacks = msgspec.msgpack.decode(asked, type=tuple[str, str, tuple[Stack, ...]])
+    with cache.recording() as found:
+        _read_file(Path(path), name, stacks, cache)
+    cache.flush()
+    return found
+
+
+def _same_version(version: str) -> None:
+    from zcheck.cli.cache_version import code_version, data_version
+    from zcheck.errors import UsageError
+
+    if version != code_version() + data_version():
+        raise UsageError("a worker of the cluster runs another version of zcheck; install the same one everywhere")
+
+
+def _process_cache() -> FactCache:
     global _cache
     if _cache is None:
         _cache = FactCache(default_path())
-    path, name, stacks = msgspec.msgpack.decode(asked, type=tuple[str, str, tuple[Stack, ...]])
-    _read_file(Path(path), name, stacks, _cache)
-    _cache.flush()
-    return b""
+    return _cache
 
 
 def _read_file(path: Path, name: str, stacks: Sequence[Stack], cache: FactCache) -> None:

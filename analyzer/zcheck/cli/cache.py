@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -67,7 +68,7 @@ def clear() -> None:
     typer.echo(f"{path} is empty now.")
 
 
-def _parts():  # type: ignore[no-untyped-def]
+def _parts() -> list[Path]:
     from zcheck.cli.cache_store import default_path
 
     path = default_path()

@@ -15,7 +15,7 @@ import os
 import sqlite3
 import time
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
@@ -64,6 +64,7 @@ class FactCache:
         self._stamps: dict[str, tuple[int, int, int, str]] = {}
         self._known: dict[str, tuple[int, int, int, str]] = {}
         self._touched: set[str] = set()
+        self._recorded: dict[str, bytes] | None = None
         self._written = time.monotonic()
         if path is not None:
             self._open(path)
@@ -151,16 +152,29 @@ class FactCache:
             self.misses += 1
         else:
             self.hits += 1
+            if self._recorded is not None:
+                self._recorded[key] = value
         return value
 
     def put(self, key: str, value: bytes) -> None:
         """Keep the bytes; written with the next batch."""
         if self._db is None or len(value) > MAX_VALUE:
             return
+        if self._recorded is not None:
+            self._recorded[key] = value
         packed = _pack(value)
         self._new[key] = packed
         self._new_bytes += len(packed)
         self.flush_if_due()
+
+    @contextlib.contextmanager
+    def recording(self) -> Iterator[dict[str, bytes]]:
+        """Everything found and put meanwhile, to be put into another cache."""
+        self._recorded = found = {}
+        try:
+            yield found
+        finally:
+            self._recorded = None
 
     # --- the file ------------------------------------------------------------------------------------------------
 
@@ -197,7 +211,7 @@ class FactCache:
         if self._db is None:
             return
         try:
-            total, count = self._sizes()
+            total = self._total()
             stamps = int(self._db.execute("SELECT count(*) FROM stamp").fetchone()[0])
             if total <= self.limit and stamps <= MAX_STAMPS:
                 return
@@ -303,10 +317,9 @@ class FactCache:
             self._failed(error)
             return None
 
-    def _sizes(self) -> tuple[int, int]:
+    def _total(self) -> int:
         assert self._db is not None
-        total, count = self._db.execute("SELECT coalesce(sum(size), 0), count(*) FROM fact").fetchone()
-        return int(total), int(count)
+        return int(self._db.execute("SELECT coalesce(sum(size), 0) FROM fact").fetchone()[0])
 
     def flush_if_due(self) -> None:
         """Write when enough is new, or some time has passed."""

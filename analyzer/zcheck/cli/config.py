@@ -72,13 +72,12 @@ def load(path: Path | None = None) -> Config:
 
 def parse(text: str, name: str) -> Config:
     """The settings of a text; raises DataError naming the file and the key."""
-    if sys.version_info >= (3, 11):
-        import tomllib
-    else:
-        import tomli as tomllib
+    import importlib
+
+    toml = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
     try:
-        found: dict[str, Any] = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, UnicodeError) as error:
+        found: dict[str, Any] = toml.loads(text)
+    except ValueError as error:  # TOMLDecodeError is one
         raise DataError(f"{name}: {error}") from None
     for key in found:
         if key not in _KEYS:

@@ -4,8 +4,8 @@ What is told from names and places alone (nothing is opened):
 
 * a Python environment or unpacked packages: ``python.exe`` beside ``Lib``, ``DLLs`` or its own DLL, ``pyvenv.cfg``, or
   ``*.dist-info``; everything below belongs to it;
-* a frozen program: one beside ``_internal`` or ``base_library.zip`` (PyInstaller), or with ``python3*.dll`` and ``.pyd``
-  files beside it (Nuitka, cx_Freeze, py2exe);
+* a frozen program: one beside ``_internal`` or ``base_library.zip`` (PyInstaller), or with ``python3*.dll`` and
+  ``.pyd`` files beside it (Nuitka, cx_Freeze, py2exe);
 * a program folder: a folder with programs; programs in folders below belong to it. Of the folder that was named itself
   this is not assumed: folders with programs below it are applications of their own;
 * a plugin folder: libraries that no program around them can claim.
@@ -110,12 +110,12 @@ class _Finder:
             if owner is not None:
                 members[owner].append(file)
         # An environment inside of a program's folder is an application, and the program can load its files too.
-        for root in roots:
-            outer = _owner(root.rpartition("/")[0], roots, own_root=False) if root else None
-            if outer is not None:
-                inner = root[len(outer) + 1 :]
-                members[outer] += [f for f in members[root] if inner and f.kind == "pe"]
-        found = [self._application(root, kind, members[root]) for root, kind in roots.items()]
+        reached = {root: list(files) for root, files in members.items()}
+        for root in sorted(roots, reverse=True):
+            outer = _owner(root.rpartition("/")[0], roots) if root else None
+            if outer:
+                reached[outer] += [file for file in members[root] if file.kind == "pe"]
+        found = [self._application(root, kind, members[root], reached[root]) for root, kind in roots.items()]
         return sorted((app for app in found if app is not None), key=lambda app: app.path)
 
     def _environments(self) -> dict[str, None]:
@@ -155,7 +155,7 @@ class _Finder:
         return root
 
     def _plugin_root(self, place: str, roots: dict[str, ApplicationKind]) -> str:
-        """The outermost folder around libraries that has no application in it; the named folder counts if it has none."""
+        """The outermost folder around libraries that has no application in it; the named folder if it has none."""
         root = place
         while place:
             outer = place.rpartition("/")[0]
@@ -180,11 +180,15 @@ class _Finder:
         )
         return "frozen" if frozen else "program"
 
-    def _application(self, root: str, kind: ApplicationKind, files: list[BundleFile]) -> Application | None:
+    def _application(
+        self, root: str, kind: ApplicationKind, members: list[BundleFile], reached: list[BundleFile]
+    ) -> Application | None:
+        """``members`` lie in no other application; the programs of it are among them. ``reached``: further ones too."""
         cut = len(root) + 1 if root else 0
-        own = [BundleFile(path=file.path[cut:], kind=file.kind, size=file.size) for file in files]
+        own = [BundleFile(path=file.path[cut:], kind=file.kind, size=file.size) for file in reached]
         own.sort(key=lambda file: file.path)
-        entries = [path[cut:] for path in self._entries(root, files)]
+        mine = {file.path for file in members}
+        entries = [path[cut:] for programs in self._programs.values() for path in programs if path in mine]
         if kind in ("plugins", "python-environment"):
             libraries = [f for f in own if f.kind == "pe" and f.path.lower().endswith(LIBRARIES)]
             entries = (entries if kind == "python-environment" else []) + libraries_of(libraries)
@@ -197,10 +201,6 @@ class _Finder:
             files=tuple(own),
             size=sum(file.size for file in own),
         )
-
-    def _entries(self, root: str, files: Iterable[BundleFile]) -> list[str]:
-        here = {file.path for file in files}
-        return [path for programs in self._programs.values() for path in programs if path in here]
 
 
 def _owner(place: str, roots: Iterable[str], own_root: bool = True) -> str | None:

@@ -47,7 +47,7 @@ def _json(audit: Audit) -> str:
 
 
 def audit_from_json(text: str | bytes, name: str = "audit") -> Audit:
-    """The audit that ``render_audit`` wrote as JSON; raises InputError naming ``name`` and the cause when it is none."""
+    """The audit that ``render_audit`` wrote as JSON; raises InputError naming ``name`` and the cause."""
     try:
         head: Any = msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:

@@ -48,7 +48,8 @@ def render(audit: Audit, options: RenderOptions) -> str:
     if audit.changes is not None:
         lines += ["", "### Changes", ""]
         lines += [
-            f"- {change.kind}: {markdown_code(change.path)} on {markdown_text(labels.get(change.stack, change.stack))}: "
+            f"- {change.kind}: {markdown_code(change.path)} "
+            f"on {markdown_text(labels.get(change.stack, change.stack))}: "
             f"{change.before or '-'} → {change.after or '-'}"
             for change in audit.changes
         ] or ["None."]
