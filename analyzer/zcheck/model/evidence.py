@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import lru_cache
 from typing import Literal, cast
 
 import msgspec
@@ -202,12 +203,18 @@ def _value(value: object) -> str:
     return _token(str(value))
 
 
+@lru_cache(maxsize=32)
+def _defaults(kind: type[Record]) -> tuple[tuple[str, object], ...]:
+    """Names and defaults of a record's fields; msgspec works them out anew at every question."""
+    return tuple((field.name, field.default) for field in msgspec.structs.fields(kind))
+
+
 def _attributes(item: Record, skip: tuple[str, ...]) -> str:
     parts = []
-    for field in msgspec.structs.fields(item):
-        value = getattr(item, field.name)
-        if field.name not in skip and value != field.default:
-            parts.append(f"; {field.name} {_value(value)}")
+    for name, default in _defaults(type(item)):
+        value = getattr(item, name)
+        if name not in skip and value != default:
+            parts.append(f"; {name} {_value(value)}")
     return "".join(parts)
 
 
