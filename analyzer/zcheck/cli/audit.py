@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
-from zcheck.cli.check import Gpu, HipSdk, LaunchMode, Redact, StackName, Zluda
+from zcheck.cli.check import Baseline, FailOn, Gpu, HipSdk, LaunchMode, Redact, StackName, Zluda
 from zcheck.errors import UsageError
 
 if TYPE_CHECKING:
@@ -53,21 +53,22 @@ def audit(
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="List every finding and name.")] = False,
     jobs: Annotated[
         Optional[int],  # noqa: UP045
-        typer.Option("--jobs", "-j", metavar="N", help="Processes; one for each processor unless given."),
+        typer.Option(
+            "--jobs", "-j", metavar="N", envvar="ZCHECK_JOBS", help="Processes; one for each processor unless given."
+        ),
     ] = None,
     cluster: Annotated[
         Optional[str],  # noqa: UP045
-        typer.Option("--cluster", metavar="ADDRESS", help="Use dask workers: tcp://HOST:PORT, or local[N]."),
+        typer.Option(
+            "--cluster",
+            metavar="ADDRESS",
+            envvar="ZCHECK_CLUSTER",
+            help="Use dask workers: tcp://HOST:PORT, or local[N].",
+        ),
     ] = None,
     cache: Annotated[bool, typer.Option(help="Keep facts and rows for later runs.")] = True,
-    fail_on: Annotated[
-        Optional[str],  # noqa: UP045
-        typer.Option("--fail-on", metavar="LEVEL", help="Exit 1 from blocker, risk, setup or note on; or never."),
-    ] = None,
-    baseline: Annotated[
-        Optional[Path],  # noqa: UP045
-        typer.Option("--baseline", metavar="FILE", help="An earlier JSON audit; what it knows does not fail."),
-    ] = None,
+    fail_on: FailOn = None,
+    baseline: Baseline = None,
     redact: Redact = None,
 ) -> None:
     """Say which of the applications below a folder will run through ZLUDA, and what the others wait for."""
