@@ -111,3 +111,68 @@ def test_bitsandbytes_variants_are_judged_apart(capsys: pytest.CaptureFixture[st
     rocm = [each for name, each in by_name.items() if "_rocm" in name]
     assert len(rocm) == 3
     assert {each["stacks"][0]["verdict"] for each in rocm} == {"no-cuda"}
+
+
+def test_ctranslate2_loads_cublas_by_name(capsys: pytest.CaptureFixture[str]) -> None:
+    report = check(capsys, corpus.path("ctranslate2"))
+    dynamic = [f["name"] for f in report["functions"] if f["library"] == "cublas" and f["kind"] == "dynamic"]
+    assert len(dynamic) == 9
+    assert not [f for f in report["functions"] if f["library"] in ("cudart", "nvcuda") and f["kind"] == "dynamic"]
+    assert any("static-runtime" in text for text in report["evidence"])
+    assert report["stacks"][0]["workload"]["gemm"] == "required"
+
+
+def test_openmm_for_cuda_12_and_13_need_the_same_of_the_driver(capsys: pytest.CaptureFixture[str]) -> None:
+    twelve, thirteen = (
+        check(capsys, corpus.path(name))["applications"][0] for name in ("openmm-cuda-12", "openmm-cuda-13")
+    )
+    assert not any(f["kind"] == "import" for f in thirteen["functions"] if f["library"] == "nvcuda")
+    # CUDA 13's headers turn cuCtxCreate into its fourth version.
+    rename = {"cuCtxCreate_v4": "cuCtxCreate_v2"}
+    assert {rename.get(name, name) for name in states(thirteen, "nvcuda")} == set(states(twelve, "nvcuda"))
+    assert len(states(thirteen, "nvcuda")) == 41
+
+
+@pytest.mark.parametrize(
+    ("package", "library", "verdict"),
+    [
+        ("drjit", "optix", "at-risk"),
+        ("vapoursynth-vszipcu", "nvrtc", "at-risk"),
+        ("@ffmpeg-installer/win32-ia32", "nvcuvid", "blocked"),
+    ],
+)
+def test_by_names_only(capsys: pytest.CaptureFixture[str], package: str, library: str, verdict: str) -> None:
+    report = check(capsys, corpus.path(package))
+    assert {f["kind"] for f in report["functions"]} <= {"dynamic", "mention"}
+    assert library in {f["library"] for f in report["functions"]}
+    assert report["stacks"][0]["verdict"] == verdict
+
+
+def test_hardware_monitor_asks_nvml_and_nvapi(capsys: pytest.CaptureFixture[str]) -> None:
+    report = check(capsys, corpus.path("hardwaremonitor"))
+    by_name = {Path(each["target"]).name: each for each in report["applications"]}
+    own = by_name["LibreHardwareMonitorLib.dll"]
+    assert {f["library"] for f in own["functions"]} == {"nvml", "nvapi"}
+    assert own["stacks"][0]["verdict"] == "at-risk"
+    assert by_name["HidSharp.dll"]["stacks"][0]["verdict"] == "no-cuda"
+
+
+def test_the_hip_twin_of_a_cuda_plugin(capsys: pytest.CaptureFixture[str]) -> None:
+    report = check(capsys, corpus.path("vapoursynth-dfttest2-hip"))
+    plugin = next(each for each in report["applications"] if each["target"].endswith("dfttest2_hip.dll"))
+    assert plugin["stacks"][0]["verdict"] == "no-cuda"
+    assert {f["id"] for f in plugin["stacks"][0]["findings"]} == {"OWN-PATH"}
+
+
+def test_arm64(capsys: pytest.CaptureFixture[str]) -> None:
+    report = check(capsys, corpus.path("@node-llama-cpp/win-arm64"))
+    stacks = [each["stacks"][0] for each in report.get("applications", [report])]
+    assert {stack["verdict"] for stack in stacks} <= {"no-cuda", "blocked"}
+
+
+@pytest.mark.slow
+def test_xgboost_has_its_runtime_linked_in(capsys: pytest.CaptureFixture[str]) -> None:
+    report = check(capsys, corpus.path("xgboost"), "--zluda", "v6", "--zluda", "v5")
+    assert any("static-runtime" in text and "12." in text for text in report["evidence"])
+    assert sum(each["containers"] for each in report["device_code"]) == 63
+    assert {"DEV-MODULES-LOST", "DEV-KERNELS-DROPPED"} & (ids(report) | ids(report, 1))

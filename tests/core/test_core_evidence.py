@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from zcheck.errors import DataError
@@ -49,6 +49,11 @@ RECORDS = st.one_of(
 )
 
 
+# The machine may be busy with other tests: neither slow examples nor slow generation says anything here.
+CALM = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+@CALM
 @given(RECORDS)
 def test_a_line_gives_its_record_back(record: Item) -> None:
     text = line(record)
@@ -56,12 +61,14 @@ def test_a_line_gives_its_record_back(record: Item) -> None:
     assert parse_line(text) == record
 
 
+@CALM
 @given(st.lists(RECORDS, max_size=5))
 def test_json_gives_the_evidence_back(items: list[Item]) -> None:
     evidence = Evidence(target="app.exe", items=tuple(items))
     assert msgspec.json.decode(msgspec.json.encode(evidence), type=Evidence) == evidence
 
 
+@CALM
 @given(st.text(max_size=60))
 def test_any_text_is_a_record_or_a_sentence(text: str) -> None:
     try:

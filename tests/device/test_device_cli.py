@@ -59,7 +59,7 @@ def test_text(program: Path) -> None:
     )
     assert "  dropped: unknown instruction lop3.b32 (1: bad)" in lines
     assert "  stub: its PTX only traps, beside real machine code (1: traps)" in lines
-    assert "  the load fails: v4 does not read fatbins" in lines
+    assert "  the load fails: v4 takes PTX texts only, no fatbins" in lines
     assert any(line.split()[:4] == ["0.0", "ptx", "sm_80", "8.0"] and line.split()[-1] == "v6" for line in lines)
     assert any("other (77)" in line for line in lines)
     assert any("first run compiles" in line for line in lines)

@@ -9,9 +9,9 @@ import re
 import subprocess
 from pathlib import Path
 
-import corpus
 import pytest
 
+import corpus
 from zcheck.coverage.locate import open_database
 from zcheck.coverage.replay import replay
 from zcheck.coverage.replay_facts import release_ptx, tables_from
@@ -150,7 +150,7 @@ def test_ptx_and_machine_code_name_the_same_kernels(name: str) -> None:
 
 def test_ctransformers_on_four_releases() -> None:
     v4 = on("ctransformers", "v4")
-    assert (v4.kernels, v4.lost, v4.load_fails) == (71, 71, "v4 does not read fatbins")
+    assert (v4.kernels, v4.lost, v4.load_fails) == (71, 71, "v4 takes PTX texts only, no fatbins")
     # v5 takes the first PTX, for sm_52: there the quantized products are compiled to nothing.
     v5 = on("ctransformers", "v5")
     assert (v5.containers[0].chosen, v5.loadable, v5.stub) == (0, 51, 20)

@@ -183,8 +183,27 @@ def test_ptx_that_is_not_ascii() -> None:
         b"@" * 30_000 + b";" * 30_000,
         b"%" * 100_000,
         b".global .b8 x = {" + b"{" * 10_000,
+        b";" * 2_000_000,
+        b".func f(){" + b";}" * 300_000,
+        b".func f(){ {ret;} }\n" * 100_000 + b"{\n}",
+        b".entry f(){ {ret;} }\n" * 100_000 + b"{\n}",
+        b".entry k(){" + b" call (" * 100_000 + b"}",
+        b".entry k(){" + b"setp" * 200_000 + b"|}",
+        b".entry k(){ bar.red " + b"bar.red.popc " * 50_000 + b"}",
+        b".version 1 " * 100_000,
+        b".func " + b".a" * 300_000,
+        b".func " + b".a(" * 200_000,
+        b".entry k(){ foo:" + b"} : " * 100_000,
+        b"".join(b".global .texref t%d;\n.entry k%d(){ ret; }\n" % (n, n) for n in range(20_000)),
+        b".entry k(){ .shared .b"
+        + b"9" * 6_000
+        + b" x"
+        + b"[9]" * 100_000
+        + b"; .shared .b8 y"
+        + b"[99]" * 99_999
+        + b"; }",
     ],
-    ids=range(10),
+    ids=range(23),
 )
 def test_ptx_of_repetition_takes_linear_time(text: bytes) -> None:
     """The test's own timeout is the bound: each of these was made for a quadratic reader."""

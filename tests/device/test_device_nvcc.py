@@ -1,4 +1,4 @@
-"""Fatbins built by nvcc: what the compiler of today writes is read, with every compression and several architectures."""
+"""Fatbins built by nvcc: what the compiler of today writes is read, with every compression and several targets."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ SOURCE = r"""
 #include <cuda_fp16.h>
 __device__ __noinline__ float helper(float x) { return x * x + 1; }
 __device__ __noinline__ int timed(int x) { return x + (int)clock64(); }
-__device__ __noinline__ unsigned odd(unsigned x) { unsigned r; asm("lop3.b32 %0, %1, %1, %1, 0x3f;" : "=r"(r) : "r"(x)); return r; }
+__device__ __noinline__ unsigned odd(unsigned x) {
+  unsigned r; asm("lop3.b32 %0, %1, %1, %1, 0x3f;" : "=r"(r) : "r"(x)); return r; }
 extern "C" __global__ void plain(float *x) { x[threadIdx.x] *= 2; }
 extern "C" __global__ void calls(float *x) { x[threadIdx.x] = helper(x[0]); }
 extern "C" __global__ void prints(int *x) { if (x[0] > 3) printf("%d\n", x[0]); x[1] = 2; }

@@ -129,6 +129,7 @@ def test_textures_and_variables() -> None:
             ".global .u64 pointer = generic(plain);",
             ".const .f32 matrix[2][2] = {{1,2},{3,4}};",
             ".alias a, b;",
+            ".global .attribute(.managed) .align 4 .u32 managed;",
             kernel("k", "tex.2d.v4.f32.s32 {%f1,%f2,%f3,%f4}, [tex0, {%r1,%r2}]", "mov.u64 %rd1, pointer"),
         )
     )
@@ -137,6 +138,7 @@ def test_textures_and_variables() -> None:
     kinds = {directive.name: directive.initialiser for directive in module.directives}
     assert kinds["pointer"] == kinds["matrix"] == "expression"
     assert "plain" not in kinds
+    assert kinds["managed"] == "none"
     assert (".alias",) in {directive.words for directive in module.directives}
 
 
@@ -153,6 +155,11 @@ def test_textures_and_variables() -> None:
 )
 def test_text_that_is_no_token(piece: str, stray: str | None) -> None:
     assert read_ptx(ptx(kernel("k", piece))).stray == stray
+
+
+def test_directives_inside_of_a_body() -> None:
+    body = "targets: .branchtargets A, B; brx.idx %r1, targets; A: ret; B: exit;"
+    assert one(body) == ("brx.idx", "ret", "exit", ".branchtargets")
 
 
 def test_crlf_changes_nothing() -> None:

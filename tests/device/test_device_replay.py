@@ -85,7 +85,7 @@ def test_v4_reads_no_fatbins_but_texts(tried: Tried) -> None:
     code = tried.read(text(kernel("k", ADD)))
     one = tried.one(code, "v4")
     assert (one.chosen, one.lost) == (None, 1)
-    assert one.load_fails == "v4 does not read fatbins"
+    assert one.load_fails == "v4 takes PTX texts only, no fatbins"
     assert tried.on(code, "v4").load_fails == one.load_fails
     loose = tried.bytes(ptx(kernel("k", ADD)), "k.ptx")
     assert tried.one(loose, "v4").loadable == 1
@@ -298,6 +298,20 @@ def test_variables_that_are_not_read(tried: Tried) -> None:
     assert tried.one(tried.read(text(".global .u64 table = generic(other);", plain)), "v6").loadable == 1
     visible = tried.read(text(".visible .global .u64 table = generic(other);", plain))
     assert "does not recover" in reason(tried.one(visible, "v6"))
+
+
+def test_statements_that_are_directives(tried: Tried) -> None:
+    one = tried.one(tried.read(text(kernel("a", ADD), kernel("b", "targets: .branchtargets A, B"))), "v6")
+    assert fates(one) == {"b": "dropped"}
+    assert reason(one) == "unknown statement .branchtargets"
+
+
+def test_managed_variables(tried: Tried) -> None:
+    managed = ".global .attribute(.managed) .align 4 .u32 managed;"
+    use = kernel("b", "mov.u64 %rd1, managed")
+    assert tried.one(tried.read(text(managed, kernel("a", ADD))), "v6").loadable == 1
+    load_fails = tried.one(tried.read(text(managed, kernel("a", ADD), use)), "v6").load_fails
+    assert load_fails == "uses managed, which was not read: the directive .attribute"
 
 
 def test_textures_by_release(tried: Tried) -> None:

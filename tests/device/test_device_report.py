@@ -83,7 +83,7 @@ def test_evidence_lines_come_back(code: DeviceCodeFacts, tables: PtxTables) -> N
     assert [item.release for item in items] == ["", "v3", "v4", "v6"]
     assert (items[0].containers, items[0].ptx, items[0].sass, items[0].kernels) == (3, 2, 1, 4)
     assert (items[3].loadable, items[3].dropped, items[3].empty) == (2, 1, 1)
-    assert items[2].note == "v4 does not read fatbins"
+    assert items[2].note == "v4 takes PTX texts only, no fatbins"
     for item in items:
         assert parse_line(line(item)) == item
 

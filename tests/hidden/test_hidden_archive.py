@@ -16,11 +16,13 @@ import pytest
 import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from name_tables import tables
 
-from zcheck.model.base import Limits, Problem
+import pe_builder
+from zcheck.model.base import DEFAULT_LIMITS, Limits, Problem
 from zcheck.model.facts import PeFacts, Section
 from zcheck.model.hidden import ArchiveFacts
-from zcheck.parse import archive, archive_dotnet, archive_pyinstaller
+from zcheck.parse import archive, archive_dotnet, archive_pe, archive_pyinstaller, strings
 from zcheck.parse.archive_base import BadMember, TooLarge, safe_path
 
 STUB = b"MZ" + bytes(510)
@@ -36,7 +38,7 @@ def recognise(data: bytes, **more: object) -> ArchiveFacts | None:
 
 
 def contents(
-    data: bytes, limits: Limits = Limits(), facts: PeFacts | None = None
+    data: bytes, limits: Limits = DEFAULT_LIMITS, facts: PeFacts | None = None
 ) -> tuple[dict[str, bytes], list[Problem]]:
     problems: list[Problem] = []
     found = {}
@@ -395,3 +397,35 @@ def test_a_safe_path_stays_inside(name: str) -> None:
 
 def test_too_large_is_a_bad_member() -> None:
     assert issubclass(TooLarge, BadMember)
+
+
+def test_programs_inside_are_read_in_memory() -> None:
+    """A PyInstaller program whose DLL loads cuBLAS by name, without a file on disk."""
+    dll = pe_builder.build(
+        dll=True, imports={"KERNEL32.dll": ["LoadLibraryA", "GetProcAddress"], "nvcuda.dll": ["cuInit"]}
+    )
+    dll += b"\0\0cublas64_12.dll\0cublasGemmEx\0"
+    data = pyinstaller(
+        [("b", "lib\\ops.dll", dll), ("b", "data.bin", b"MZ not a program"), ("x", "notes.txt", b"text")]
+    )
+    problems: list[Problem] = []
+    found = {
+        path: strings.scan_file(stream, facts.name, facts, tables())
+        for path, facts, stream in archive_pe.pe_members(io.BytesIO(data), "app.exe", facts_of(data), problems=problems)
+    }
+    assert [(d.dll, f.name) for d in found["lib/ops.dll"].dlls for f in found["lib/ops.dll"].functions] == [
+        ("cublas64_12.dll", "cublasGemmEx")
+    ]
+    assert list(found) == ["lib/ops.dll"] and problems[0].path == "data.bin"
+
+
+def test_an_empty_name_and_a_file_that_is_cut_short() -> None:
+    """Both came out of fuzzing: zipfile fails on an empty member name, headers promise an overlay that is gone."""
+    data = bytearray(zipped({"a": b"x", "b.dll": DLL}))
+    place = data.find(b"PK\x01\x02")
+    data[place + 28 : place + 30] = b"\0\0"
+    contents(bytes(data))
+    payload = nuitka({"a.dll": DLL}, True, False)[:-40]
+    facts = PeFacts("a.exe", 10**6, "x64", overlay_offset=512, overlay_size=10**6 - 512)
+    _, problems = contents(payload, facts=facts)
+    assert problems and problems[0].partial

@@ -5,10 +5,13 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from zcheck.collect.hidden import archive_items, edges, items
+from zcheck.collect.hidden import archive_items, child_programs, edges, items, member_items
 from zcheck.model.evidence import Use, line, parse_line
+from zcheck.model.facts import ImportedDll, PeFacts, Symbol
 from zcheck.model.hidden import (
     ArchiveFacts,
+    ArchiveMember,
+    ChildProgram,
     DynamicDll,
     DynamicFunction,
     HiddenFacts,
@@ -44,7 +47,8 @@ FACTS = HiddenFacts(
 def test_evidence_lines() -> None:
     lines = [line(item) for item in items("ops.dll", "module", FACTS, "later")]
     assert lines == [
-        'module ops.dll looks-up cublas64_*.dll; load later; confidence medium; place ".rdata+0x1f20, joined from cublas64_"',
+        "module ops.dll looks-up cublas64_*.dll; load later; confidence medium; "
+        'place ".rdata+0x1f20, joined from cublas64_"',
         "module ops.dll looks-up nvcuda.dll; load later; place .rdata+0x1f20",
         "module ops.dll looks-up cublas64_*.dll!cublasGemmEx; load later; place .rdata+0x1f20",
         "module ops.dll looks-up nvcuda.dll!cuMemAlloc_v2; load later; "
@@ -71,6 +75,26 @@ def test_functions_without_their_dll_fall_to_the_driver_s_default_name() -> None
     assert isinstance(use, Use) and (use.dll, use.function) == ("nvcuda.dll", "cuInit")
 
 
+def test_functions_of_the_hybrid_runtime_stand_with_the_runtime() -> None:
+    facts = HiddenFacts(
+        "a.dll",
+        dlls=(DynamicDll("nvcudart_hybrid64.dll", "cudart_hybrid", "runtime", "high", AT),),
+        functions=(DynamicFunction("cudaMallocManaged", "cudart", "loader", "high", AT),),
+        runtimes=(LinkedRuntime("cudart-hybrid", "13", "13", 2, 3, "high"),),
+        loader=LoaderFacts(delay_hooks=("__delayLoadHelper2", "__pfnDliNotifyHook2")),
+    )
+    lines = [line(item) for item in items("a.dll", "module", facts)]
+    assert lines[1].startswith("module a.dll looks-up cudart64_13.dll!cudaMallocManaged; found bundle;")
+    assert lines[2:] == ["string a.dll __pfnDliNotifyHook2"]
+    unseen = msgspec.structs.replace(facts, functions=())
+    assert "its table of functions was not found" in line(items("a.dll", "module", unseen)[-1])
+
+
+def test_children_that_are_in_the_bundle() -> None:
+    facts = HiddenFacts("a.exe", children=(ChildProgram("bin\\Worker.exe", AT), ChildProgram("cmd.exe", AT)))
+    assert child_programs(facts, ["a.exe", "tools/worker.exe"]) == ("tools/worker.exe",)
+
+
 def test_the_runtime_itself_hides_nothing() -> None:
     facts = HiddenFacts("cudart64_12.dll", runtimes=(LinkedRuntime("cudart", "12.4", "12.4", 9, 9, "high", True),))
     assert items("cudart64_12.dll", "vendor", facts) == ()
@@ -84,6 +108,40 @@ def test_an_archive_s_limitation_names_the_way_on() -> None:
         'limitation self-extractor a.exe; note "this is an NSIS installer; unpack it"'
     ]
     assert archive_items("a.exe", ArchiveFacts("a.exe", "zip", "x", readable=True)) == ()
+
+
+def test_a_program_that_was_not_looked_into_is_a_limitation() -> None:
+    members = (ArchiveMember("ops.dll", 9, "pe"), ArchiveMember("main", 9, "script"))
+    frozen = ArchiveFacts("a.exe", "pyinstaller-one-file", "x", "PyInstaller", members=members, readable=True)
+    assert [line(item) for item in archive_items("a.exe", frozen)] == [
+        'limitation one-file-archive a.exe; note "PyInstaller keeps 2 files, 1 of them programs or DLLs inside, '
+        'which were not looked into; unpack it and run zcheck on the folder"'
+    ]
+    assert archive_items("a.exe", frozen, looked_into=True) == ()
+    scripts = ArchiveFacts("a.exe", "pyinstaller-one-dir", "x", "PyInstaller", members=members[1:], readable=True)
+    assert archive_items("a.exe", scripts) == ()
+
+
+def test_members_of_a_program_give_their_imports_and_names() -> None:
+    facts = PeFacts(
+        "ops.dll",
+        9,
+        "x64",
+        imports=(
+            ImportedDll("cufft64_11.dll", (Symbol("cufftExecC2C"),)),
+            ImportedDll("nvrtc64_120_0.dll", (Symbol("nvrtcGetPTX"),), delay=True),
+            ImportedDll("KERNEL32.dll", (Symbol("Sleep"),)),
+        ),
+    )
+    known = {"cufft64_11.dll": "cufft", "nvrtc64_120_0.dll": "nvrtc"}
+    found = member_items("a.exe", "lib/ops.dll", facts, FACTS, "module", known.get, {"cufft64_11.dll"})
+    lines = [line(item) for item in found]
+    assert lines[:3] == [
+        'file ops.dll; load later; path "a.exe!lib/ops.dll"',
+        'module ops.dll imports cufft64_11.dll!cufftExecC2C; load later; found bundle; place "a.exe!lib/ops.dll"',
+        'module ops.dll delay-imports nvrtc64_120_0.dll!nvrtcGetPTX; load later; place "a.exe!lib/ops.dll"',
+    ]
+    assert "module ops.dll looks-up cublas64_*.dll!cublasGemmEx; load later; place .rdata+0x1f20" in lines
 
 
 def test_facts_survive_json() -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import corpus
 import pytest
 from name_tables import tables
 
+import corpus
 from zcheck.model.facts import PeFacts
 from zcheck.model.hidden import HiddenFacts
 from zcheck.parse.pe import read_pe
@@ -119,6 +119,8 @@ def test_a_delay_loaded_library_is_no_dynamic_one() -> None:
     assert any(d.delay and d.dll.lower() == "cufft64_12.dll" for d in facts.imports)
     assert {d.dll for d in hidden.dlls} == {"nvcuda.dll"}
     assert not names(hidden, "cufft")
+    # it hooks the helper to load cuFFT out of a folder of its own choice
+    assert set(hidden.loader.delay_hooks) == {"__delayLoadHelper2", "__pfnDliFailureHook2", "__pfnDliNotifyHook2"}
 
 
 def test_ffmpeg_of_32_bits_loads_the_driver_by_name() -> None:

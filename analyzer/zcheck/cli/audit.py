@@ -77,7 +77,8 @@ def audit(
     from zcheck.cli.audit_rows import merge
     from zcheck.cli.config import load
     from zcheck.cli.data import coverage
-    from zcheck.cli.settings import assumptions_of, chosen_stacks, fail_level
+    from zcheck.cli.known_pc import NO_PC
+    from zcheck.cli.settings import chosen_stacks, fail_level, settings_said
     from zcheck.discover import find_applications
     from zcheck.model.report import VERDICTS
     from zcheck.render.audit import AUDIT_FORMATS
@@ -98,7 +99,7 @@ def audit(
     outputs = out.outputs_of(output or ())
     stacks = chosen_stacks(coverage(), config, zluda, launch_mode, hip_sdk, gpu, stack)
     before = out.read_audit(since) if since else None
-    known = out.read_audit(baseline or Path(config.baseline)) if baseline or config.baseline else None
+    known = out.read_audit(Path(baseline or config.audit_baseline)) if baseline or config.audit_baseline else None
     found, skipped = find_applications(folder)
     if not found:
         raise UsageError(f"{folder.name or folder} holds no Windows program or library to judge")
@@ -123,7 +124,7 @@ def audit(
         sort=sort,
         only=wanted,
         complete=complete,
-        assumptions=assumptions_of(config),
+        assumptions=(NO_PC, *settings_said(config)),
         before=before,
     )
     how = out.options(redact, verbose)

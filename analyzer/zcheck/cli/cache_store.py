@@ -170,7 +170,8 @@ class FactCache:
     @contextlib.contextmanager
     def recording(self) -> Iterator[dict[str, bytes]]:
         """Everything found and put meanwhile, to be put into another cache."""
-        self._recorded = found = {}
+        found: dict[str, bytes] = {}
+        self._recorded = found
         try:
             yield found
         finally:

@@ -17,7 +17,7 @@ from zcheck.model.base import Record
 from zcheck.model.stack import Stack
 
 NAME = "zcheck.toml"
-_KEYS = ("ignore", "stacks", "fail-on", "baseline")
+_KEYS = ("ignore", "stacks", "fail-on", "baseline", "audit-baseline")
 _LARGEST = 1024 * 1024
 
 
@@ -39,6 +39,9 @@ class Config(Record, frozen=True):
     stacks: tuple[StackChoice, ...] = ()
     fail_on: str = ""
     baseline: str = ""
+    """an earlier report, for check"""
+    audit_baseline: str = ""
+    """an earlier audit"""
 
 
 def find() -> Path | None:
@@ -89,15 +92,17 @@ def parse(text: str, name: str) -> Config:
     fail_on = _string(found, "fail-on", name)
     if fail_on and fail_on not in FAIL_ON:
         raise DataError(f"{name}: fail-on {fail_on!r} is unknown; choose one of {', '.join(FAIL_ON)}")
-    baseline = _string(found, "baseline", name)
-    if baseline:
-        baseline = str(Path(name).parent / baseline)
+    baseline, audit_baseline = (
+        str(Path(name).parent / file) if (file := _string(found, key, name)) else ""
+        for key in ("baseline", "audit-baseline")
+    )
     return Config(
         path=name,
         ignores=tuple(_ignore(item, name) for item in _list(found, "ignore", name)),
         stacks=tuple(_stack(item, name) for item in _list(found, "stacks", name)),
         fail_on=fail_on,
         baseline=baseline,
+        audit_baseline=audit_baseline,
     )
 
 

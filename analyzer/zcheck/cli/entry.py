@@ -13,7 +13,7 @@ from zcheck.cli.hidden import HiddenReader, archive_items, linked_runtime
 from zcheck.coverage import runtime_start
 from zcheck.model.base import Skipped
 from zcheck.model.bundle import Bundle
-from zcheck.model.evidence import Evidence, FileFact, Item, OwnPath, Use
+from zcheck.model.evidence import Evidence, FileFact, Item, Limitation, OwnPath, RecordedRun, Use
 from zcheck.model.facts import PeFacts
 from zcheck.model.graph import Graph
 from zcheck.model.report import DeviceCodeReport
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 _AMD_NAME = re.compile(r"rocm|hip|vulkan|opencl|directml|dml", re.I)
 _VARIANTS_READ = 16
+_CHILDREN_READ = 16
 
 
 @dataclass
@@ -41,6 +42,26 @@ class Analysis:
     skipped: tuple[Skipped, ...] = ()
     device_code: tuple[DeviceCodeReport, ...] = ()
     hashes: dict[str, str] = field(default_factory=dict)
+
+
+def is_cuda(dll: str) -> bool:
+    """True when a DLL name stands for a CUDA library."""
+    return coverage().library_of(dll) is not None
+
+
+def recorded(path: Path) -> tuple[RecordedRun, ...]:
+    """Earlier runs of this very file that ``zcheck run --record`` kept; its hash is taken only where any run is kept."""
+    from zcheck.launch.records import default_data_dir, recorded_runs
+
+    data = default_data_dir()
+    if not (data / "records").is_dir():
+        return ()
+    from zcheck.parse.pe import sha256
+
+    try:
+        return recorded_runs(sha256(path), data)
+    except OSError:
+        return ()
 
 
 class EntryReading:
@@ -79,11 +100,15 @@ class EntryReading:
             if found is not None:
                 extra += found.items
                 reports += found.reports
+        extra += recorded(self._root / entry)
         if entry in facts:
             extra += archive_items(self._root / entry, known.target, facts[entry])
+        evidence = collect(graph, facts, name_lookups(), extra)
+        if not any(is_cuda(use.dll) for use in evidence.uses()):
+            evidence = collect(graph, facts, name_lookups(), [*extra, *self._children(entry, known.target, names)])
         return Analysis(
             entry=entry,
-            evidence=collect(graph, facts, name_lookups(), extra),
+            evidence=evidence,
             device_code=tuple(reports),
             graph=graph,
             facts=facts,
@@ -145,6 +170,27 @@ class EntryReading:
                 if "*" not in edge.dll:
                     resolver.add_dynamic(Dynamic(path, edge.dll, edge.functions, edge.confidence, edge.place))
         return bool(fresh)
+
+    def _children(self, entry: str, name: str, names: Mapping[str, HiddenFacts]) -> list[Limitation]:
+        """For an entry without CUDA of its own: programs of the bundle that it starts and that use CUDA."""
+        from zcheck.collect.hidden import child_programs
+
+        programs = [
+            file.path for file in self._bundle.files if file.path.lower().endswith(".exe") and file.path != entry
+        ]
+        started = dict.fromkeys(path for found in names.values() for path in child_programs(found, programs))
+        using = []
+        for path in list(started)[:_CHILDREN_READ]:
+            facts = self._reader.read(path)
+            if facts is None:
+                continue
+            hidden = self._hidden.read(self._root / path, facts, ())
+            if hidden.dlls or any(is_cuda(item.dll) for item in facts.imports):
+                using.append(path)
+        if not using:
+            return []
+        note = f"it starts {', '.join(using)}, which uses CUDA; run zcheck on that"
+        return [Limitation("script-launcher", name, note)]
 
     def _variants(self, reached: Mapping[str, PeFacts]) -> list[OwnPath]:
         """Own AMD paths among the bundle's files that this entry does not reach and whose names promise one."""

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from zcheck.cli.cache_store import FactCache
 from zcheck.cli.data import coverage
-from zcheck.model.evidence import FileFact, Item, Use
+from zcheck.model.base import DEFAULT_LIMITS, Problem
+from zcheck.model.evidence import FileFact, Item, Limitation, Use
 from zcheck.model.facts import PeFacts
 from zcheck.model.hidden import HiddenFacts
 
@@ -99,13 +100,29 @@ def linked_runtime(facts: HiddenFacts, module: str) -> list[Item]:
 
 
 def archive_items(path: Path, name: str, facts: PeFacts) -> tuple[Item, ...]:
-    """What a one-file program or launcher hides, nothing for an ordinary program."""
-    from zcheck.collect.hidden import archive_items as items
+    """The insides of a one-file program, read in memory, and what it hides; nothing for an ordinary program."""
+    from zcheck.collect.hidden import archive_items as limits
+    from zcheck.collect.hidden import member_items
     from zcheck.parse.archive import recognise
+    from zcheck.parse.archive_pe import pe_members
+    from zcheck.parse.strings import scan_file
 
+    items: list[Item] = []
+    library_of = coverage().library_of
     try:
         with path.open("rb") as file:
             archive = recognise(file, name, facts)
+            if archive is None:
+                return ()
+            inside = {member.path.rpartition("/")[2].lower() for member in archive.members}
+            problems: list[Problem] = []
+            for member, pe, stream in (
+                pe_members(file, name, facts, DEFAULT_LIMITS, problems) if archive.readable else ()
+            ):
+                vendor = library_of(member) is not None
+                found = HiddenFacts(pe.name) if vendor else scan_file(stream, pe.name, pe, name_tables())
+                items += member_items(name, member, pe, found, "vendor" if vendor else "module", library_of, inside)
+            items += [Limitation("partly-read", name, f"{p.path}: {p.reason}") for p in problems if p.partial][:1]
     except OSError:
         return ()
-    return items(name, archive) if archive is not None else ()
+    return (*items, *limits(name, archive, looked_into=archive.readable))

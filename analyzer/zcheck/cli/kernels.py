@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from zcheck.model.device_code import DeviceCodeFacts, DeviceEntry, ReleasePtx, Replay
 
 DEFAULT_RELEASE = "v6"
-MAX_ROWS = 60
+MAX_ROWS = 40
 """entries and kernels that the text names; JSON has all"""
 EXTENSIONS = {"ptx": "ptx", "sass": "cubin"}
 
@@ -198,7 +198,6 @@ def _text(
         console.print(f"[yellow]note:[/yellow] {_clean(problem.reason)}{where}", soft_wrap=True)
     if not code.containers and not code.loose:
         return
-    _entries(console, code, replays)
     for release, one in zip(releases, replays, strict=True):
         inherited = f" (read from its tag; limits inherited from {release.inherits})" if release.inherits else ""
         console.print(f"\n[bold]ZLUDA {_clean(one.release)}[/bold]{inherited}", soft_wrap=True)
@@ -213,6 +212,8 @@ def _text(
             console.print(f"  note: {_clean(note)}", soft_wrap=True)
         if not lines and one.kernels:
             console.print("  nothing known stops a kernel; whether they compute right only a run shows", soft_wrap=True)
+    console.print()
+    _entries(console, code, replays)
 
 
 def _entries(console: Console, code: DeviceCodeFacts, replays: list[Replay]) -> None:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from zcheck import __version__
 from zcheck.cli.cache_store import FactCache, default_path
@@ -19,6 +22,9 @@ from zcheck.model.bundle import Bundle
 from zcheck.model.facts import PeFacts
 from zcheck.model.report import SCHEMA, Applications, Report
 from zcheck.model.stack import Stack
+
+if TYPE_CHECKING:
+    from zcheck.cli.known_pc import KnownPc
 
 _LIBRARIES_READ = 400
 """libraries of a folder without a program that are read to see which only serve others"""
@@ -107,11 +113,14 @@ def judge_analysis(
     analysis: Analysis,
     stacks: Iterable[Stack],
     target: str,
-    host: Mapping[str, object] | None = None,
+    pc: KnownPc | None = None,
     assumptions: Sequence[str] = (),
     ignores: Sequence[Ignore] = (),
 ) -> Report:
-    """The report on one analysed entry for every stack; findings that ``ignores`` cover decide nothing."""
+    """The report on one analysed entry for every stack; ``pc`` adds what the user's PC makes of each.
+
+    Findings that ``ignores`` cover stay visible and decide nothing.
+    """
     from zcheck.coverage import answer
     from zcheck.judge import Judged, build_report, judge
     from zcheck.match import build_context, match
@@ -121,11 +130,16 @@ def judge_analysis(
     said: dict[str, None] = dict.fromkeys(assumptions)
     today = datetime.date.today()
     for stack in stacks:
-        answers = answer(database, stack, analysis.evidence)
-        context = build_context(analysis.evidence, answers)
+        evidence = analysis.evidence
+        if pc is not None:
+            evidence = msgspec.structs.replace(evidence, items=(*evidence.items, *pc.facts(stack)))
+        answers = answer(
+            database, stack, evidence, pc.shown.components if pc else (), pc.shown.components_missing if pc else ()
+        )
+        context = build_context(evidence, answers)
         findings, ignored, expired = split(match(rules, context), ignores, today)
         said.update(dict.fromkeys(expired))
-        judged.append(Judged(answers, judge(analysis.evidence, answers, findings, context.workload, ignored)))
+        judged.append(Judged(answers, judge(evidence, answers, findings, context.workload, ignored)))
     return build_report(
         version=__version__,
         database=database.date,
@@ -135,7 +149,7 @@ def judge_analysis(
         evidence=analysis.evidence,
         judged=judged,
         device_code=analysis.device_code,
-        host=dict(host) if host is not None else None,
+        host=pc.document if pc is not None else None,
         skipped=analysis.skipped,
         assumptions=tuple(said),
         hashes=analysis.hashes,

@@ -10,8 +10,6 @@ from zcheck.errors import UsageError
 from zcheck.judge.exit_code import FAIL_ON, FailOn
 from zcheck.model.stack import Stack
 
-NO_PC = "Nothing is known about the PC: the stack is assumed to be installed as it should be."
-
 
 def fail_level(asked: str | None, config: Config) -> FailOn:
     """The level of ``--fail-on``, else of the file, else blocker; raises UsageError."""
@@ -39,11 +37,8 @@ def chosen_stacks(
     return stacks_of(database, zluda or (), launch_mode, hip_sdk, gpu, named)
 
 
-def assumptions_of(config: Config) -> list[str]:
-    """What a report has to say about its settings."""
+def settings_said(config: Config) -> list[str]:
+    """What a report has to say about its settings: ignores of unknown rules, and those whose day is over."""
     from zcheck.cli.data import rule_set
 
-    said = [NO_PC]
-    if config.ignores:
-        said += warnings(config, [rule.id for rule in rule_set(examples=False)])
-    return said
+    return warnings(config, [rule.id for rule in rule_set(examples=False)]) if config.ignores else []

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 
 from zcheck.model.base import Confidence, Record
-from zcheck.model.evidence import Item, Limitation, Role, Use
+from zcheck.model.evidence import FileFact, Item, Limitation, Mention, Role, Use
+from zcheck.model.facts import PeFacts, Symbol
 from zcheck.model.graph import LoadTime
 from zcheck.model.hidden import ArchiveFacts, DynamicDll, HiddenFacts, LinkedRuntime
+
+HYBRID_RUNTIME = "cudart64_13.dll"
+"""The runtime that a program linked to CUDA 13's ``cudart.lib`` uses, by the name that the tables know it by: its code
+is NVIDIA's, fetched from the driver's (or ZLUDA's copy of) ``nvcudart_hybrid64.dll``."""
 
 
 class HiddenEdge(Record, frozen=True):
@@ -52,6 +57,22 @@ def items(module: str, role: Role, facts: HiddenFacts, load: LoadTime = "start")
     named = _first_dlls(facts)
     for function in facts.functions:
         because = ""
+        if function.library == "cudart" and function.how == "loader":
+            found.append(
+                Use(
+                    role,
+                    module,
+                    "dynamic",
+                    HYBRID_RUNTIME,
+                    function.name,
+                    load=load,
+                    found="bundle",
+                    confidence=function.confidence,
+                    place=str(function.place),
+                    because="slot of the hybrid runtime's loader is read",
+                )
+            )
+            continue
         if function.how == "loader":
             because = "slot of the linked-in loader is read"
         elif function.how == "p-invoke":
@@ -84,6 +105,9 @@ def items(module: str, role: Role, facts: HiddenFacts, load: LoadTime = "start")
                 because=mention.why,
             )
         )
+    for hook in facts.loader.delay_hooks:
+        if "Hook" in hook:  # it may load a delay-loaded DLL from elsewhere, or under another name
+            found.append(Mention(module, hook))
     found.extend(_runtime_limits(module, facts))
     for problem in facts.problems:
         if problem.partial:
@@ -91,12 +115,75 @@ def items(module: str, role: Role, facts: HiddenFacts, load: LoadTime = "start")
     return tuple(found)
 
 
-def archive_items(module: str, archive: ArchiveFacts) -> tuple[Item, ...]:
-    """The limitation of a one-file program or launcher, with the way on in its note; nothing when all could be read."""
-    if archive.limitation is None:
+def child_programs(facts: HiddenFacts, programs: Iterable[str]) -> tuple[str, ...]:
+    """Those of the bundle's programs (names or paths) that the module names as a whole string: it may start them."""
+    named = {child.name.replace("\\", "/").rpartition("/")[2].lower() for child in facts.children}
+    return tuple(path for path in programs if path.replace("\\", "/").rpartition("/")[2].lower() in named)
+
+
+def archive_items(module: str, archive: ArchiveFacts, looked_into: bool = False) -> tuple[Item, ...]:
+    """What a one-file program or launcher hides, as a limitation with the way on in its note.
+
+    ``looked_into``: its members were read (:func:`member_items`), so that a readable archive hides nothing. Without
+    that, a program that could be looked into is *unknown* as well: nothing of it was judged.
+    """
+    if archive.limitation is not None:
+        note = f"{archive.limitation.note}; {archive.limitation.way_on}"
+        return (Limitation(archive.limitation.kind, module, note),)
+    programs = sum(1 for member in archive.members if member.kind == "pe")
+    if looked_into or archive.form in ("zip", "asar") or not programs:
         return ()
-    note = f"{archive.limitation.note}; {archive.limitation.way_on}"
-    return (Limitation(archive.limitation.kind, module, note),)
+    files = f"{len(archive.members)} files, {programs} of them programs or DLLs"
+    note = f"{archive.tool} keeps {files} inside, which were not looked into; unpack it and run zcheck on the folder"
+    return (Limitation("one-file-archive", module, note),)
+
+
+def member_items(
+    archive: str,
+    path: str,
+    facts: PeFacts,
+    hidden: HiddenFacts,
+    role: Role,
+    library_of: Callable[[str], str | None],
+    inside: Collection[str] = (),
+) -> tuple[Item, ...]:
+    """Evidence of a PE file inside a one-file program: its imports from CUDA libraries and what it hides.
+
+    ``path`` is the member's in the archive; ``library_of`` gives the CUDA library of a DLL name; ``inside`` are the
+    lower-case file names of all members. When a member is loaded is not known: *later*.
+    """
+    name = path.replace("!", "/").rpartition("/")[2]
+    version = facts.version
+    found: list[Item] = [
+        FileFact(
+            name,
+            role=role,
+            machine=facts.machine,
+            load="later",
+            company=version.company if version else "",
+            version=version.file_version if version else "",
+            path=f"{archive}!{path}",
+            dotnet=facts.is_dotnet,
+        )
+    ]
+    for dll in facts.imports:
+        if not library_of(dll.dll):
+            continue
+        for symbol in dll.symbols or (Symbol(),):
+            function = symbol.name or (f"#{symbol.ordinal}" if symbol.ordinal is not None else "")
+            found.append(
+                Use(
+                    role,
+                    name,
+                    "delay" if dll.delay else "import",
+                    dll.dll,
+                    function,
+                    load="later",
+                    found="bundle" if dll.dll.lower() in inside else "",
+                    place=f"{archive}!{path}",
+                )
+            )
+    return (*found, *items(name, role, hidden, "later"))
 
 
 # The DLL that answers for a library whose name is not in the file (functions reached through cuGetProcAddress).
@@ -106,7 +193,6 @@ _DEFAULT = {
     "nvcuvid": "nvcuvid.dll",
     "nvapi": "nvapi64.dll",
     "optix": "nvoptix.dll",
-    "cudart": "nvcudart_hybrid64.dll",
 }
 
 

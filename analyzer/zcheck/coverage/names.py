@@ -24,7 +24,8 @@ class LibraryNames:
 
     def match(self, dll: str) -> DllName | None:
         """The CUDA library that this DLL name (with or without folders) stands for, None when it is none."""
-        name = re.split(r"[\\/]", dll)[-1].lower()
+        # ``cublas64_*.dll``: digits that only the running program knows; any stand for them here.
+        name = re.split(r"[\\/]", dll)[-1].lower().replace("*", "12")
         if name not in self._known:
             self._known[name] = self._find(name) if self._any.fullmatch(name) else None
         return self._known[name]

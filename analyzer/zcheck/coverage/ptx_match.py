@@ -1,7 +1,7 @@
 """Instruction forms of a release → a matcher of dotted names.
 
-A form is written as in the coverage tables: ``add{.sat}.s32``, ``{.x|.y}`` optional, ``(.x|.y)`` one of. From v4 on they
-parse with vosen/ZLUDA's ptx_parser: modifiers in any order, then the trailing vector and type modifiers in theirs
+A form is written as in the coverage tables: ``add{.sat}.s32``, ``{.x|.y}`` optional, ``(.x|.y)`` one of. From v4 on
+they are those of vosen/ZLUDA's ptx_parser: modifiers in any order, then the trailing vector and type modifiers in theirs
 (ptx_parser_macros/src/lib.rs, ``extract_ordered_modifiers``); v3 and the fork take them in the order of their grammar.
 
 Not modelled: the number and kind of operands (save ``parse.ptx.TRAITS``), and that the parser commits to one form by a
@@ -41,7 +41,7 @@ def modifiers(statement: str) -> tuple[str, ...]:
 
 
 class Matcher:
-    """Says which form of a release a dotted name is in; answers are kept, as a file has few distinct names."""
+    """Says which form of a release a dotted name is in."""
 
     def __init__(self, forms: tuple[PtxForm, ...], any_order: bool) -> None:
         self._any_order = any_order
@@ -52,13 +52,10 @@ class Matcher:
                 self._forms[form.name].append(_compile(form.form))
             else:
                 self._patterns[form.name].append((form.form, _pattern(form.form)))
-        self._known: dict[str, str | None] = {}
 
     def match(self, statement: str) -> str | None:
         """The text of the form that takes the dotted name; None when the release knows none."""
-        if statement not in self._known:
-            self._known[statement] = self._find(statement)
-        return self._known[statement]
+        return self._find(statement)
 
     def opcode_known(self, statement: str) -> bool:
         """Whether the release knows the opcode in any form."""

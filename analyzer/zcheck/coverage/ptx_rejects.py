@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 
 from zcheck.coverage.ptx_match import modifiers
-from zcheck.model.device_code import PtxFunction, PtxReject
+from zcheck.model.device_code import LaterReject, PtxFunction, PtxReject
 
 _CONDITIONS: dict[str, Callable[[tuple[str, ...]], bool]] = {
     "level_eviction_priority": lambda words: any(w.startswith((".L1::evict", ".L1::no_allocate")) for w in words),
@@ -54,19 +54,20 @@ def _opcode(*names: str) -> Callable[[str], bool]:
 
 
 _MEMORY = _opcode("ld", "st", "atom", "cvta", "red")
-Check = Callable[[PtxFunction, str], bool]
+Check = Callable[[bool, str], bool]
+"""(whether it stands in a kernel, statement)"""
 _BY_STATEMENT: dict[str, Check] = {
-    "min .NaN": lambda f, s: s.startswith("min.") and ".NaN" in s,
-    "max .NaN": lambda f, s: s.startswith("max.") and ".NaN" in s,
-    "mad.hi.sat.s32": lambda f, s: s == "mad.hi.sat.s32",
-    "ldmatrix .m16n16": lambda f, s: s.startswith("ldmatrix.") and ".m16n16" in s,
-    "ldmatrix .x1": lambda f, s: s.startswith("ldmatrix.") and ".x1" in modifiers(s),
-    "ldmatrix .b8": lambda f, s: s.startswith("ldmatrix.") and ".b8" in modifiers(s),
-    "dp4a mixed signedness": lambda f, s: s.startswith("dp4a.") and len(set(modifiers(s))) > 1,
-    "vshr .wrap": lambda f, s: s.startswith("vshr.") and ".wrap" in modifiers(s),
-    "exit outside a kernel": lambda f, s: s == "exit" and not f.kernel,
-    ".cluster scope": lambda f, s: ".cluster" in modifiers(s),
-    ".shared::cta .shared::cluster .param::func in ld/st/atom/cvta": lambda f, s: (
+    "min .NaN": lambda kernel, s: s.startswith("min.") and ".NaN" in s,
+    "max .NaN": lambda kernel, s: s.startswith("max.") and ".NaN" in s,
+    "mad.hi.sat.s32": lambda kernel, s: s == "mad.hi.sat.s32",
+    "ldmatrix .m16n16": lambda kernel, s: s.startswith("ldmatrix.") and ".m16n16" in s,
+    "ldmatrix .x1": lambda kernel, s: s.startswith("ldmatrix.") and ".x1" in modifiers(s),
+    "ldmatrix .b8": lambda kernel, s: s.startswith("ldmatrix.") and ".b8" in modifiers(s),
+    "dp4a mixed signedness": lambda kernel, s: s.startswith("dp4a.") and len(set(modifiers(s))) > 1,
+    "vshr .wrap": lambda kernel, s: s.startswith("vshr.") and ".wrap" in modifiers(s),
+    "exit outside a kernel": lambda kernel, s: s == "exit" and not kernel,
+    ".cluster scope": lambda kernel, s: ".cluster" in modifiers(s),
+    ".shared::cta .shared::cluster .param::func in ld/st/atom/cvta": lambda kernel, s: (
         _MEMORY(s) and not {".shared::cta", ".shared::cluster", ".param::func"}.isdisjoint(modifiers(s))
     ),
 }
@@ -79,10 +80,13 @@ LATER = frozenset(_BY_STATEMENT) | frozenset(_BY_TRAIT)
 """what later passes refuse, as the coverage tables call it"""
 
 
-def later_statement(what: str, function: PtxFunction, statement: str) -> bool:
-    """Whether a later pass refuses this statement of the function for the reason ``what``."""
-    check = _BY_STATEMENT.get(what)
-    return check is not None and check(function, statement)
+def later_statement(statement: str, rejects: tuple[LaterReject, ...], kernel: bool) -> str | None:
+    """Why a later pass refuses the statement, in a kernel or in another function; None when none does."""
+    for reject in rejects:
+        check = _BY_STATEMENT.get(reject.what)
+        if check is not None and check(kernel, statement):
+            return reject.what
+    return None
 
 
 def later_trait(what: str, function: PtxFunction) -> bool:

@@ -11,9 +11,8 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from zcheck.coverage.ptx_match import Matcher
 from zcheck.coverage.ptx_stub import stubs
-from zcheck.coverage.replay_parse import ModuleOutcome, parse_outcome
+from zcheck.coverage.replay_parse import Judge, ModuleOutcome, parse_outcome
 from zcheck.model.device_code import (
     Container,
     ContainerReplay,
@@ -31,9 +30,9 @@ MAX_REASONS = 40
 
 
 @lru_cache(maxsize=64)
-def matcher(release: ReleasePtx) -> Matcher:
-    """The matcher of a release; kept, so that several files share its answers."""
-    return Matcher(release.forms, release.any_order)
+def judge(release: ReleasePtx) -> Judge:
+    """The judge of a release; kept, so that several files share its answers."""
+    return Judge(release)
 
 
 def replay(code: DeviceCodeFacts, release: ReleasePtx) -> Replay:
@@ -69,7 +68,7 @@ class _Replayer:
     def __init__(self, release: ReleasePtx, numbers: dict[int, int]) -> None:
         self.release = release
         self.numbers = numbers
-        self.matcher = matcher(release)
+        self.judge = judge(release)
         self.seen: dict[str, ModuleOutcome] = {}
         self.ptx_bytes = 0
 
@@ -79,7 +78,7 @@ class _Replayer:
         release = self.release
         sass, names = _expected(image)
         if release.selection == "no-fatbin" and not _is_loose_ptx(image):
-            reason = f"{release.release} does not read fatbins"
+            reason = f"{release.release} takes PTX texts only, no fatbins"
             return _all(image, names, "lost", reason, load_fails=reason)
         candidates, notes = self._candidates(image)
         chosen = self._choose(candidates)
@@ -148,6 +147,8 @@ class _Replayer:
         if not any(entry.kind in ("ptx", "sass", "ltoir") for c in _containers(image) for entry in c.entries):
             return ContainerReplay(image.container)
         kinds = "no usable PTX" if notes else "no PTX"
+        if not names and any(entry.kind == "ltoir" for c in _containers(image) for entry in c.entries):
+            notes.append("only LTO-IR, whose kernels are not listed and which no release loads")
         if release.no_ptx == "load-fails":
             reason = f"{kinds}: the load fails"
             return _all(image, names, "lost", reason, load_fails=reason, notes=notes)
@@ -212,7 +213,7 @@ class _Replayer:
         assert entry.ptx is not None
         key = entry.sha256
         if not key or key not in self.seen:
-            outcome = parse_outcome(entry.ptx, self.release, self.matcher)
+            outcome = parse_outcome(entry.ptx, self.judge)
             if not key:
                 return outcome
             self.seen[key] = outcome

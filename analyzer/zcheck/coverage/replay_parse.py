@@ -22,6 +22,10 @@ _STARTERS = frozenset({
 })  # fmt: skip
 
 
+MAX_KEPT = 100_000
+"""answers that a judge keeps; programs have some thousands of distinct statements"""
+
+
 class ModuleOutcome(Record, frozen=True):
     """What a release makes of one PTX text.
 
@@ -38,11 +42,50 @@ class ModuleOutcome(Record, frozen=True):
     notes: tuple[str, ...] = ()
 
 
-def parse_outcome(ptx: PtxModule, release: ReleasePtx, known: Matcher) -> ModuleOutcome:
-    """What the release makes of one PTX text."""
+class Judge:
+    """What a release says of single statements; answers are kept, as programs have few distinct ones."""
+
+    def __init__(self, release: ReleasePtx) -> None:
+        self.release = release
+        self._matcher = Matcher(release.forms, release.any_order)
+        self._problems: dict[str, str | None] = {}
+        self._later: tuple[dict[str, str | None], dict[str, str | None]] = ({}, {})
+
+    def problem(self, statement: str) -> str | None:
+        """Why the parser does not take the statement; None when it does."""
+        if statement not in self._problems:
+            if len(self._problems) >= MAX_KEPT:
+                self._problems.clear()
+            self._problems[statement] = self._problem(statement)
+        return self._problems[statement]
+
+    def later(self, statement: str, kernel: bool) -> str | None:
+        """Why a later pass refuses the statement, in a kernel or in another function; None when none does."""
+        kept = self._later[kernel]
+        if statement not in kept:
+            if len(kept) >= MAX_KEPT:
+                kept.clear()
+            kept[statement] = later_statement(statement, self.release.later, kernel)
+        return kept[statement]
+
+    def _problem(self, statement: str) -> str | None:
+        if statement.startswith("."):
+            return None if statement in self.release.directives else f"unknown statement {statement}"
+        form = self._matcher.match(statement)
+        if form is None:
+            kind = "form of a known instruction" if self._matcher.opcode_known(statement) else "instruction"
+            return f"unknown {kind} {statement}"
+        if refused(statement, form, self.release.rejects):
+            return f"{statement} is parsed and refused"
+        return None
+
+
+def parse_outcome(ptx: PtxModule, judge: Judge) -> ModuleOutcome:
+    """What the judge's release makes of one PTX text."""
+    release = judge.release
     unread = _unread(ptx, release)
     if unread:
-        unknown = [s for s in ptx.statements if _statement_problem(s, release, known)]
+        unknown = [s for s in ptx.statements if judge.problem(s)]
         # What would go besides, were the text read: it tells the reader whether mending the text alone would help.
         also = (f"besides, unknown to the release: {', '.join(unknown[:8])}",) if unknown else ()
         return ModuleOutcome(unread=unread, notes=also)
@@ -57,7 +100,7 @@ def parse_outcome(ptx: PtxModule, release: ReleasePtx, known: Matcher) -> Module
             invalid += 1
             if directive.name:
                 lacking[directive.name] = why
-    verdicts = [_statement_problem(statement, release, known) for statement in ptx.statements]
+    verdicts = [judge.problem(statement) for statement in ptx.statements]
     dropped: dict[str, tuple[str, str]] = {}
     declared: set[str] = set()
     bodies = {function.name for function in ptx.functions if function.body}
@@ -86,7 +129,7 @@ def parse_outcome(ptx: PtxModule, release: ReleasePtx, known: Matcher) -> Module
                 return ModuleOutcome(unread=problem[0], notes=first)
         dropped[function.name] = problem
         invalid += 1
-    load_fails, notes = _translation(ptx, release, kept, dropped, lacking, bodies)
+    load_fails, notes = _translation(ptx, judge, kept, dropped, lacking, bodies)
     lost = None
     if ptx.address_size is None and release.address_size_default == 32:
         lost = "there is no .address_size: the code is taken as 32-bit"
@@ -129,16 +172,6 @@ def _header_problem(function: PtxFunction, release: ReleasePtx) -> str | None:
     return None
 
 
-def _statement_problem(statement: str, release: ReleasePtx, known: Matcher) -> str | None:
-    form = known.match(statement)
-    if form is None:
-        kind = "form of a known instruction" if known.opcode_known(statement) else "instruction"
-        return f"unknown {kind} {statement}"
-    if refused(statement, form, release.rejects):
-        return f"{statement} is parsed and refused"
-    return None
-
-
 def _body_problem(
     function: PtxFunction,
     ptx: PtxModule,
@@ -167,15 +200,21 @@ def _body_problem(
 
 def _translation(
     ptx: PtxModule,
-    release: ReleasePtx,
+    judge: Judge,
     kept: list[PtxFunction],
     dropped: dict[str, tuple[str, str]],
     lacking: dict[str, str],
     bodies: set[str],
 ) -> tuple[str | None, tuple[str, ...]]:
     """Why the passes behind the parser fail on the functions that were kept, and notes on what is left open."""
+    release = judge.release
     registers = set(release.registers)
     external: dict[str, None] = {}
+    # Most statements are refused by nothing: those of a module that are, once, for kernels and for other functions.
+    later = tuple(
+        {number: why for number, one in enumerate(ptx.statements) if (why := judge.later(one, kernel))}
+        for kernel in (False, True)
+    )
     for function in kept:
         for register in function.registers:
             if register not in registers:
@@ -191,8 +230,9 @@ def _translation(
         for reject in release.later:
             if later_trait(reject.what, function):
                 return reject.what, (f"first in {function.name}",)
-            for number in function.statements:
-                if later_statement(reject.what, function, ptx.statements[number]):
-                    return f"{ptx.statements[number]} ({reject.what})", (f"first in {function.name}",)
+        bad = later[function.kernel]
+        for number in function.statements if bad else ():
+            if number in bad:
+                return f"{ptx.statements[number]} ({bad[number]})", (f"first in {function.name}",)
     notes = tuple(f"calls {name}, which this PTX declares and does not define" for name in list(external)[:8])
     return None, notes

@@ -86,6 +86,10 @@ PLAIN: tuple[Table, ...] = (
     Table("windows_dlls.csv", "windows_dll"),
     Table("windows_dlls_sources.csv", "windows_dll_source"),
     Table("names/operators.csv", "operator", (("name",),)),
+    Table("pci_gpus.csv", "pci_gpu", (("device_id",),)),
+    Table("gfx_extra.csv", "gfx_extra", (("gfx",),)),
+    Table("known_bad.csv", "known_bad"),
+    Table("zluda_hip_symbols.csv", "zluda_hip_symbol"),
     Table("reports/runs.csv", "run"),
     Table("reports/measurements.csv", "measurement"),
 )

@@ -82,6 +82,7 @@ class _Finder:
         self._walk = walk
         self._programs: dict[str, list[str]] = {}
         self._libraries: dict[str, list[str]] = {}
+        self._all_programs: set[str] = set()
         for file in walk.files.values():
             if file.kind != "pe":
                 continue
@@ -92,6 +93,7 @@ class _Finder:
                 walk.skipped.append(Skipped(path=shown(file.path), reason=reason))
             else:
                 self._programs.setdefault(place, []).append(file.path)
+                self._all_programs.add(file.path)
 
     def applications(self) -> list[Application]:
         """Every application, by path."""
@@ -187,8 +189,7 @@ class _Finder:
         cut = len(root) + 1 if root else 0
         own = [BundleFile(path=file.path[cut:], kind=file.kind, size=file.size) for file in reached]
         own.sort(key=lambda file: file.path)
-        mine = {file.path for file in members}
-        entries = [path[cut:] for programs in self._programs.values() for path in programs if path in mine]
+        entries = [file.path[cut:] for file in members if file.path in self._all_programs]
         if kind in ("plugins", "python-environment"):
             libraries = [f for f in own if f.kind == "pe" and f.path.lower().endswith(LIBRARIES)]
             entries = (entries if kind == "python-environment" else []) + libraries_of(libraries)

@@ -13,7 +13,7 @@ import msgspec
 import yaml
 
 from zcheck.errors import DataError
-from zcheck.match.predicates import PREDICATES, Condition
+from zcheck.match.condition import PREDICATES, Condition
 from zcheck.match.rule import Example, Rule
 from zcheck.model.evidence import Evidence, FileFact, Use, parse_line
 from zcheck.model.finding import SEVERITIES
@@ -27,7 +27,7 @@ _ID = re.compile(r"[A-Z0-9]+(-[A-Z0-9]+)+")
 WORDS = frozenset(
     """module library functions count release hip_sdk gpu dll file limit state hip because since machine version company
     kernels loadable dropped stub empty lost ptx_bytes containers note framework cuda api modules text kind key value
-    subject component workload by why""".split()  # noqa: SIM905
+    subject component workload by why date""".split()  # noqa: SIM905
 )
 _NEEDS = ("required", "optional", "not seen", "unknown")
 _STACK = re.compile(r"\s*(zluda|hip_sdk|gpu|launch_mode)\s+(\S+)\s*$")

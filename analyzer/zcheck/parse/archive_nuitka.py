@@ -30,7 +30,7 @@ def payload(file: BinaryIO, facts: PeFacts | None) -> tuple[int, int, bool] | No
         if end < 16:
             continue
         file.seek(end - 8)
-        length = struct.unpack("<Q", file.read(8))[0]
+        length = int.from_bytes(file.read(8), "little")
         if 3 < length <= end - 8:
             found = _header(file, end - 8 - length, length)
             if found:
@@ -38,8 +38,9 @@ def payload(file: BinaryIO, facts: PeFacts | None) -> tuple[int, int, bool] | No
     places = [(facts.overlay_offset, facts.overlay_size)] if facts is not None and facts.overlay_size else []
     places += [(s.offset, s.size) for s in (facts.sections if facts else ()) if s.name == ".rsrc"]
     for offset, length in places:
+        length = min(length, size - offset)
         file.seek(offset)
-        head = file.read(min(length, 1 << 20))
+        head = file.read(max(0, min(length, 1 << 20)))
         at = head.find(b"KAY" + _ZSTD)
         if at >= 0:
             return offset + at + 3, length - at - 3, True

@@ -56,11 +56,19 @@ def members(file: BinaryIO, name: str, budget: Budget, problems: list[Problem]) 
         return
     try:
         archive = zipfile.ZipFile(file)
-    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError, struct.error) as error:
+    except (
+        zipfile.BadZipFile,
+        OSError,
+        ValueError,
+        NotImplementedError,
+        struct.error,
+        OverflowError,
+        IndexError,
+    ) as error:
         problems.append(Problem(path=name, reason=f"zip archive cannot be read: {error}", partial=True))
         return
     for info in archive.infolist():
-        if info.is_dir():
+        if not info.filename or info.filename.endswith("/"):  # is_dir() of Python 3.11 fails on an empty name
             continue
         if not budget.entry():
             problems.append(Problem(path=name, reason=f"more than {budget.limits.entries} members", partial=True))

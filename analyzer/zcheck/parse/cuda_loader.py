@@ -194,7 +194,7 @@ def _pairs(
     """Slot RVA → function, from the blocks between calls; adds the pointers that are called to ``called``."""
     start = max(first, section.rva)
     file.seek(section.offset + start - section.rva)
-    data = file.read(min(last, section.rva + section.size) - start)
+    data = file.read(max(0, min(last, section.rva + section.size) - start))
     pairs: dict[int, _Slot] = {}
     asked: list[str] = []
     slot = version = flags = 0

@@ -30,6 +30,8 @@ WRAPPER_MAGIC = b"\xb1\x43\x62\x46"
 _WRAPPER = struct.Struct("<IIQQ")
 MAX_WRAPPERS = 65_536
 MAX_PRELINKED = 4_096
+MAX_POINTERS = 65_536
+"""of all lists of prelinked containers together"""
 MAX_STRAY_PROBLEMS = 64
 # Sections that exist for device code (names cut to eight characters in an image file).
 FATBIN_SECTIONS = (".nv_fatb", "__nv_rel")
@@ -146,11 +148,14 @@ def _read(source: _Source, name: str, limits: Limits, cache: ContentCache | None
     containers: list[Container] = []
     wrappers: list[Wrapper] = []
     budget = Budget(limits)
+    pointers = MAX_POINTERS
     for at, found in _scan(source, name, layout, budget, problems):
         if isinstance(found, Container):
             containers.append(found)
         elif len(wrappers) < MAX_WRAPPERS:
-            wrappers.append(_wrapper(source, layout, at, found))
+            wrapper = _wrapper(source, layout, at, found, min(MAX_PRELINKED, pointers))
+            pointers -= len(wrapper.prelinked)
+            wrappers.append(wrapper)
     known = {container.offset for container in containers}
     wrappers = [w for w in wrappers if w.container in known or layout.section(w.offset).startswith(".nvFat")]
     if contents:
@@ -227,13 +232,13 @@ def _scan(
         base = following
 
 
-def _wrapper(source: _Source, layout: Layout, at: int, raw: tuple[int, int, int]) -> Wrapper:
+def _wrapper(source: _Source, layout: Layout, at: int, raw: tuple[int, int, int], most: int) -> Wrapper:
     version, address, extra = raw
     prelinked: list[int] = []
     where = layout.offset(extra) if version == 2 and extra else None
     if where is not None:
         seen: set[int] = set()
-        for (pointer,) in struct.iter_unpack("<Q", _whole(source.read(where, MAX_PRELINKED * 8))):
+        for (pointer,) in struct.iter_unpack("<Q", _whole(source.read(where, most * 8))):
             offset = layout.offset(pointer) if pointer else None
             # A list that comes back to itself, or leaves the file, is over.
             if offset is None or offset in seen:
@@ -304,7 +309,7 @@ def _loose(
 def _fill(
     source: _Source, container: Container, limits: Limits, left: int, cache: ContentCache | None
 ) -> tuple[Container, int]:
-    entries = []
+    entries: list[DeviceEntry] = []
     for entry in container.entries:
         if entry.kind in ("ptx", "sass") and entry.problem is None and entry.stored:
             if entry.size > left:
@@ -312,6 +317,9 @@ def _fill(
             else:
                 left -= entry.size
                 entry = _with_contents(source, entry, limits, cache)
+                if entries and entry.kernels == entries[-1].kernels:
+                    # The same names for each architecture: kept once, as large programs have tens of thousands.
+                    entry = msgspec.structs.replace(entry, kernels=entries[-1].kernels)
         entries.append(entry)
     return msgspec.structs.replace(container, entries=tuple(entries)), left
 

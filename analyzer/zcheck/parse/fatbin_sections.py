@@ -13,7 +13,8 @@ from collections.abc import Callable
 from zcheck.model.base import Record
 from zcheck.model.device_code import FileForm
 
-MAX_SECTIONS = 4096
+MAX_SECTIONS = 128
+"""more than the 96 that Windows loads"""
 Read = Callable[[int, int], bytes]
 """(offset, size) → at most so many bytes"""
 

@@ -238,7 +238,9 @@ SIGNS: tuple[Sign, ...] = (
 
 
 def sign_of(file: BinaryIO, facts: PeFacts) -> Sign | None:
-    """The first sign of the table that the program bears, or None."""
+    """The first sign of the table that the program bears, or None; a DLL is no launcher and bears none."""
+    if facts.is_dll:
+        return None
     places: dict[str, list[bytes]] = {}
     for sign in SIGNS:
         if sign.where == "section":
@@ -270,8 +272,11 @@ def _read(file: BinaryIO, facts: PeFacts, where: Where) -> list[bytes]:
         ranges = [
             (s.offset, s.size) for s in facts.sections if not s.executable and s.name != ".rsrc" and s.size <= _DATA
         ]
-    found = []
+    found, left = [], _DATA * 4
     for start, size in ranges:
         file.seek(start)
-        found.append(file.read(size))
+        found.append(file.read(min(size, left)))
+        left -= len(found[-1])
+        if left <= 0:
+            break
     return found

@@ -67,6 +67,7 @@ class Sorter:
         self.children: dict[str, Token] = {}
         self.p_invokes: tuple[PInvoke, ...] = ()
         self.managed_loads: tuple[str, ...] = ()
+        self.hooks: tuple[str, ...] = ()
         self.loader_functions: tuple[DynamicFunction, ...] = ()
         self.offsets: dict[int, str] = {}
         self.runtimes: tuple[LinkedRuntime, ...] = ()
@@ -208,7 +209,7 @@ class Sorter:
             name in self.symbols or (name in self.words and self.words[name].whole and name not in brought)
             for name in ("cuGetProcAddress", "cuGetProcAddress_v2")
         )
-        hooks = {name for name in self.symbols | self.exported if _HOOK.fullmatch(name)}
+        hooks = {name for name in self.symbols | self.exported if _HOOK.fullmatch(name)} | set(self.hooks)
         return LoaderFacts(tuple(dict.fromkeys(loads)), look_up, driver, tuple(sorted(hooks)))
 
     def _dlls(self, loader: LoaderFacts) -> tuple[dict[str, DynamicDll], dict[str, DynamicDll]]:
@@ -222,6 +223,7 @@ class Sorter:
             place = Place("ImplMap", row, 0, "metadata")
             target = dlls if library else others
             target.setdefault(dll.lower(), DynamicDll(dll, library, "p-invoke", "high", place))
+        own_names = self._own_driver_names()
         for lower, token in self.files.items():
             if lower in self.own or lower in self.imported_dlls:
                 continue
@@ -230,7 +232,7 @@ class Sorter:
             if not library and token.joined:
                 continue
             place = self.place(token)
-            if library and self.runtimes and lower in _RUNTIME_DLLS and not self._own_driver_names():
+            if library and self.runtimes and lower in _RUNTIME_DLLS and not (library == "nvcuda" and own_names):
                 dlls[lower] = DynamicDll(dll, library, "runtime", "high", place)
             elif why := self._no_load(token, place, loader):
                 if library:

@@ -33,32 +33,42 @@ _LOCATION = re.compile(
 )
 _BRACE = re.compile(rb"[{}]")
 # A statement begins behind ; : or a brace that is no operand's; an operand's brace follows a comma or a space after the
-# opcode, so it never follows ; : } directly. Character sets in place of groups, and a branch that begins with a
-# literal, keep this at some 100 ns a statement; what it misreads (lower-case labels, spaces before dots) shows in the
-# dotted names, and those bodies are read again with the exact one.
-_STATEMENT = re.compile(rb"[;:}][\s{}]*(?:@!?\s*[\w%$]+\s+|)([a-z][\w.:]*)")
-_EXACT = re.compile(rb"[;:}][\s{}]*(?:@!?\s*[\w%$]+\s+|)([a-z]\w*(?:\s*\.\w+(?:::\w+)*)*)(?!\s*:|\w)")
+# opcode, so it never follows ; : } directly. With : and } turned into ; and the colons of modifiers into a byte of
+# their own, the pattern begins with a literal, which is twice as fast. What it misreads (lower-case labels, spaces
+# before dots) shows in the dotted names, and those bodies are read again with the exact one.
+_ENDS = bytes.maketrans(b":}", b";;")
+_DOUBLE = b"\x01"
+_STATEMENT = re.compile(rb";[\s{]*(?:@!?\s*[\w%$]+\s+|)([a-z][\w.\x01]*)")
+_EXACT = re.compile(rb"[;:}][\s{]*(?:@!?\s*[\w%$]+\s+|)([a-z]\w*(?:\s*\.\w+(?:::\w+)*)*)(?!\s*:|\w)")
+_COMMENT = re.compile(rb"//[^\n]*")
+_STRING = re.compile(rb'"[^"]*"')
+_COMMENT_IN_STRING = re.compile(rb'"[^"\n]*//')
 _SPECIAL = re.compile(
     rb"%(?!r[\dsdqh]|f[\dd]|p\d|h)(tid|ntid|laneid|warpid|nwarpid|ctaid|nctaid|smid|nsmid|gridid|is_explicit_cluster"
     rb"|clusterid|nclusterid|cluster_ctaid|cluster_nctaid|cluster_ctarank|cluster_nctarank|lanemask_\w+|clock\w*|pm\d+\w*"
     rb"|envreg\d+|globaltimer\w*|reserved_smem_\w+|total_smem_size|aggr_smem_size|dynamic_smem_size|current_graph_exec)\b"
 )
-_CALL = re.compile(rb"[\s;:{}]call(?:\.uni)?\s*(?:\([^)]*\)\s*,\s*)?([\w$%]+)")
+_CALL = re.compile(rb"[\s;:{}]call(?:\.uni)?\s*(?:\([^();{}]*\)\s*,\s*)?([\w$%]+)")
 _ADDRESS = re.compile(rb"mov\.[bu](?:64|32)\s+[\w%$]+\s*,\s*([A-Za-z_$][\w$]*)\s*;")
-_SETP_TWO = re.compile(rb"setp[\w.]*\s+[\w%$]+\s*\|")
-_BAR_COUNT = re.compile(rb"bar(?:\.cta)?\.red[\w.]*[^;,]*,[^;,]*,[^;,]*,")
-_SHARED = re.compile(rb"\.shared\s+(?:\.align\s+\d+\s+)?\.(?:v([248])\s+)?\.?([a-z]+)(\d+)\s+[\w$]+((?:\[\d+\])*)\s*;")
+_SETP_TWO = re.compile(rb"setp\.[\w.]{1,40}\s+[\w%$]{1,200}\s*\|")
+_BAR_COUNT = re.compile(rb"bar(?:\.cta)?\.red\.[\w.]{1,40}[^;,]{1,200},[^;,]{1,200},[^;,]{1,200},")
+_SHARED = re.compile(
+    rb"\.shared\s+(?:\.align\s+\d+\s+)?\.(?:v([248])\s+)?\.?([a-z]+)(\d{1,3})\s+[\w$]+((?:\[\d+\])*)\s*;"
+)
 _HEADER = re.compile(
     rb"\s*(?:\.version\s+([\d.]+)|\.target\s+(\w+(?:\s*,\s*\w+)*)|\.address_size\s+(\d+)"
     rb"|\.file\s+\d+\s*(?:,\s*\d+\s*,\s*\d+)?|\.section\s+[.\w]+)"
 )
 _FUNCTION = re.compile(rb"\.(entry|func)\b")
+_ATTRIBUTE = re.compile(rb"\.\w+\s*(?:\([^()]*\))?\s*")
 _WORD = re.compile(rb"\.[a-z]\w*")
 _NAME = re.compile(rb"[A-Za-z_$%][\w$]*")
 # Every byte that some token of ZLUDA's lexer may hold (ptx_parser/src/lib.rs, ``enum Token``), quotes being gone.
 _LEXABLE = bytes(c for c in range(128) if chr(c).isalnum() or chr(c) in " \t\r\n\f\v_.,:;@|!()[]{}<>-+=%$")
 _LONE = re.compile(rb"_(?![\w$])")
-_LINKING = {b".visible", b".extern", b".weak", b".common"}
+_PLAIN_WORDS = {b".visible", b".extern", b".weak", b".global", b".const", b".shared"}
+# Directives that stand as statements in a body, beside declarations of variables.
+_INNER = re.compile(rb"\.(?:callprototype|calltargets|branchtargets)\b")
 
 
 def read_ptx(data: bytes, limits: Limits = DEFAULT_LIMITS) -> PtxModule:
@@ -76,6 +86,13 @@ def read_ptx(data: bytes, limits: Limits = DEFAULT_LIMITS) -> PtxModule:
 
 def _quiet(text: bytes) -> bytes:
     """The text with a space in place of each comment and string."""
+    if b"/*" not in text and not _COMMENT_IN_STRING.search(text):
+        text = _COMMENT.sub(b" ", text)
+        return _STRING.sub(b" ", text) if b'"' in text else text
+    return _quiet_slowly(text)
+
+
+def _quiet_slowly(text: bytes) -> bytes:
     parts: list[bytes] = []
     done = 0
     slash, quote = text.find(b"/"), text.find(b'"')
@@ -138,6 +155,7 @@ class _Reader:
         self.header_ok = True
         self.line_close = 0
         self.calling: set[int] = set()
+        self.next_word: dict[bytes, int] = {}
 
     def module(self, size: int) -> PtxModule:
         self.header_ok = self.text.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b".version")
@@ -193,7 +211,7 @@ class _Reader:
                 self.line_close = text.find(b"\n}", start)
             close, done, depth = self.line_close, start, 0
             # Balanced up to there is closed there, unless another function lies between (one that ended in its line).
-            while close >= 0 and text.find(b".entry", done, close) < 0 and text.find(b".func", done, close) < 0:
+            while close >= 0 and self._following(b".entry", start) > close and self._following(b".func", start) > close:
                 depth += text.count(b"{", done, close + 2) - text.count(b"}", done, close + 2)
                 if depth == 0:
                     return close + 1
@@ -208,8 +226,16 @@ class _Reader:
                 return match.start()
         return None
 
+    def _following(self, word: bytes, start: int) -> int:
+        """Where the word stands next; asked with rising ``start`` only, so that the text is searched once."""
+        if self.next_word.get(word, -1) < start:
+            found = self.text.find(word, start)
+            self.next_word[word] = found if found >= 0 else len(self.text)
+        return self.next_word[word]
+
     def _directive(self, piece: bytes, body: bytes | None) -> None:
-        while match := _HEADER.match(piece):
+        at = 0
+        while match := _HEADER.match(piece, at):
             version, target, address = match.groups()
             if version is not None and not self.version:
                 self.version = version.decode()
@@ -218,8 +244,8 @@ class _Reader:
                 self.target, self.options = words[0], tuple(words[1:])
             elif address is not None and self.address_size is None:
                 self.address_size = int(address[:9])
-            piece = piece[match.end() :]
-        piece = piece.strip()
+            at = match.end()
+        piece = piece[at:].strip()
         if not piece:
             return
         if match := _FUNCTION.search(piece):
@@ -230,9 +256,11 @@ class _Reader:
     def _function(self, piece: bytes, match: re.Match[bytes], body: bytes | None) -> None:
         linking = _WORD.findall(piece[: match.start()])
         rest = piece[match.end() :].lstrip()
-        while attribute := re.match(rb"\.\w+\s*(?:\([^)]*\))?\s*", rest):
+        at = 0
+        while attribute := _ATTRIBUTE.match(rest, at):
             linking += _WORD.findall(attribute.group()[:64])
-            rest = rest[attribute.end() :]
+            at = attribute.end()
+        rest = rest[at:]
         parameters = b""
         if rest[:1] == b"(":
             parameters, _, rest = rest.partition(b")")
@@ -275,12 +303,11 @@ class _Reader:
         if b".surfref" in words:
             self.surfaces.append(name)
         plain = not equals or (re.search(rb"[(+*/]", value) is None and b"][" not in declaration.replace(b" ", b""))
-        kept = not plain or b".texref" in words or b".surfref" in words or b".samplerref" in words
         # Types say nothing that a release refuses; without them and the names most variables come to the same few.
         words = [word for word in words if not re.fullmatch(rb"\.(?:[busf]|bf)\d+(?:x2)?|\.align", word)]
         directive = PtxDirective(
             tuple(word.decode() for word in words),
-            name if kept or not words or words[0] not in (b".global", b".const", b".shared", *_LINKING) else "",
+            "" if plain and words and _PLAIN_WORDS.issuperset(words) else name,
             "none" if not equals else "plain" if plain else "expression",
         )
         if len(self.directives) < MAX_DISTINCT:
@@ -289,15 +316,22 @@ class _Reader:
     def _second_look(self) -> None:
         """Bodies, once all names of the module are known."""
         names = {function.name for function in self.functions}
-        special = dict.fromkeys(directive.name for directive in self.directives if directive.name)
+        named_ones = dict.fromkeys(directive.name for directive in self.directives if directive.name)
+        special = {name: number for number, name in enumerate(named_ones)}
         pointers = any(not function.kernel for function in self.functions)
-        two = _SETP_TWO.search(self.text) is not None
-        count = b".red" in self.text and _BAR_COUNT.search(self.text) is not None
+        two = b"|" in self.text
+        count = b"bar.red" in self.text or b"bar.cta.red" in self.text
         shared = b".shared\t." in self.text or b".shared ." in self.text
+        inner = _INNER.search(self.text) is not None
         for index, body in self.bodies:
             function = self.functions[index]
             traits = list(function.traits)
             numbers = self._numbers(body)
+            if inner:
+                numbers += tuple(
+                    self.statements.setdefault(word, len(self.statements))
+                    for word in dict.fromkeys(_INNER.findall(body))
+                )
             calls: dict[str, None] = {}
             if not self.calling.isdisjoint(numbers):
                 calls = dict.fromkeys(target.decode("utf-8", "replace") for target in _CALL.findall(body))
@@ -305,13 +339,14 @@ class _Reader:
                 traits.append("indirect-call")
             if pointers and not names.isdisjoint(x.decode("utf-8", "replace") for x in _ADDRESS.findall(body)):
                 traits.append("function-pointer")
-            if two and _SETP_TWO.search(body):
+            if two and b"|" in body and _SETP_TWO.search(body):
                 traits.append("setp-two-destinations")
             if count and _BAR_COUNT.search(body):
                 traits.append("bar-red-thread-count")
             uses: tuple[str, ...] = ()
             if special:
-                uses = tuple(x for x in special if re.search(re.escape(x.encode()) + rb"(?![\w$])", body))
+                named = {name.decode("utf-8", "replace") for name in _NAME.findall(body)}
+                uses = tuple(sorted((name for name in named if name in special), key=special.__getitem__))
             self.functions[index] = PtxFunction(
                 name=function.name,
                 kernel=function.kernel,
@@ -328,17 +363,18 @@ class _Reader:
     def _numbers(self, body: bytes) -> tuple[int, ...]:
         """Indices of the distinct statements of a body, in order; new ones go into the table."""
         table = self.statements
-        for pattern in (_STATEMENT, _EXACT):
-            found = dict.fromkeys(pattern.findall(b";" + body))
+        ends = body.replace(b"::", _DOUBLE) if b"::" in body else body
+        found = dict.fromkeys(_STATEMENT.findall(b";" + ends.translate(_ENDS)))
+        new = [statement for statement in found if statement not in table]
+        if any(b"." not in statement and statement not in _PLAIN for statement in new):
+            exact = _EXACT.findall(b";" + body)
+            found = dict.fromkeys(b"".join(x.split()).replace(b"::", _DOUBLE) for x in exact)
             new = [statement for statement in found if statement not in table]
-            if pattern is _STATEMENT and any(x[-1] == 58 or (b"." not in x and x not in _PLAIN) for x in new):
-                continue
-            for statement in new:
-                if statement[:4] == b"call":
-                    self.calling.add(len(table))
-                table[statement] = len(table)
-            return tuple(table[statement] for statement in found)
-        raise AssertionError
+        for statement in new:
+            if statement[:4] == b"call":
+                self.calling.add(len(table))
+            table[statement] = len(table)
+        return tuple(table[statement] for statement in found)
 
 
 # Opcodes that may stand without a modifier.
@@ -346,14 +382,14 @@ _PLAIN = {b"ret", b"exit", b"trap", b"brkpt", b"bra", b"call", b"mov"}
 
 
 def _dotted(statement: bytes) -> str:
-    return b"".join(statement.split()).decode("utf-8", "replace")
+    return statement.replace(_DOUBLE, b"::").decode("utf-8", "replace")
 
 
 def _shared(body: bytes) -> int:
     total = 0
     for vector, _, bits, dimensions in _SHARED.findall(body):
         size = int(bits) // 8 * int(vector or 1)
-        for dimension in re.findall(rb"\d+", dimensions):
+        for dimension in re.findall(rb"\d+", dimensions)[:8]:
             size *= int(dimension[:12])
         total += size
     return total

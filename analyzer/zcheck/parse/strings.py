@@ -17,7 +17,7 @@ from typing import BinaryIO
 from zcheck.model.base import DEFAULT_LIMITS, Limits, Problem
 from zcheck.model.facts import PeFacts
 from zcheck.model.hidden import HiddenFacts
-from zcheck.parse import cuda_loader, dotnet, names_sort
+from zcheck.parse import cuda_loader, delay_hooks, dotnet, names_sort
 from zcheck.parse.names import NameTables
 from zcheck.parse.names_tokens import Token
 
@@ -105,6 +105,8 @@ def scan_file(
     if managed is not None:
         sorter.take_p_invokes(managed.p_invokes, managed.loads)
     sorter.take(tokens)
+    if facts is not None:
+        sorter.hooks = delay_hooks.hooks(file, facts)
     linked = {runtime.kind for runtime in sorter.runtimes}
     if facts is not None and facts.machine == "x64":
         if "cuda.lib" in linked:

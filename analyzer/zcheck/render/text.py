@@ -11,6 +11,8 @@ from zcheck.render.textwriter import Writer
 FIRST_ACTIONS = 3
 NAMES_SHOWN = 24
 ROWS_SHOWN = 40
+WHOLE_REPORTS = 3
+"""programs of a folder whose reports are shown whole"""
 NOTES_SHOWN = 12
 EVIDENCE_SHOWN = 4
 _STYLES = {
@@ -49,24 +51,44 @@ class _ReportWriter(Writer):
     """Writes the parts of a report in the order in which people need them."""
 
     def applications(self, product: Applications) -> None:
-        """All verdict lines first, then each application's report."""
-        for report in product.applications:
-            self.verdicts(report)
+        """The count of verdicts, a verdict line each, and the whole reports of as many as a person will read.
+
+        Programs without CUDA share one line; of many others each gets its first action and the ids of its findings.
+        """
+        told = [r for r in product.applications if any(s.verdict != "no-cuda" for s in r.stacks) or r.skipped]
+        quiet = [r for r in product.applications if r not in told]
+        whole = self.options.verbose or len(told) <= WHOLE_REPORTS
         summary = ", ".join(
             f"{count} {view.VERDICT_WORDS[verdict].lower()}" for verdict, count in view.counts(product).items()
         )
+        head = f"{view.plural(len(product.applications), 'program')} in {product.target}: {summary or 'none judged'}"
+        self.console.print(self.styled(head))
         self.console.print()
-        self.console.print(
-            self.styled(
-                f"{view.plural(len(product.applications), 'program')} in {product.target}: {summary or 'none judged'}"
-            )
-        )
-        for report in product.applications:
+        for report in told:
+            self.verdicts(report)
+            if not whole:
+                self._brief(report)
+        if quiet:
+            names = ", ".join(report.target for report in quiet)
+            self.hang(self.styled(("NO CUDA", _STYLES["no-cuda"]), "  "), self.styled(names), 0)
+        if not whole:
+            self.console.print()
+            self.console.print(self.styled("Name one of them to see its whole report, or use --verbose for all."))
+        for report in told if whole else ():
             self.console.print()
             self.console.print(self.styled(("─" * min(40, self.options.width), "dim")))
             self.report(report, closing=False)
         self.skipped([(s.path, s.reason) for s in product.skipped])
         self.closing(product.zcheck, product.database, [s for r in product.applications for s in r.stacks])
+
+    def _brief(self, report: Report) -> None:
+        """The first action and the ids of the findings, notes last."""
+        actions = [stack.actions[0] for stack in report.stacks if stack.actions]
+        if actions:
+            self.hang(self.styled("first  "), self.styled(actions[0]), 4)
+        ids = dict.fromkeys(finding.id for stack in report.stacks for finding in stack.findings)
+        if ids:
+            self.hang(self.styled("found  "), self.styled(", ".join(ids)), 4)
 
     def report(self, report: Report, closing: bool = True) -> None:
         """One application."""

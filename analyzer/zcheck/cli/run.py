@@ -1,0 +1,393 @@
+"""``zcheck run APP -- ARGS``: start a program through ZLUDA, watch it, leave nothing behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, cast
+
+import typer
+
+from zcheck.cli.check import Gpu, HipSdk, LaunchMode, StackName
+from zcheck.errors import EXIT_RUN_REFUSED, InputError, UsageError, ZcheckError
+
+if TYPE_CHECKING:
+    from zcheck.launch import Situation
+    from zcheck.model.launch import Plan, RunReport, Strategy
+    from zcheck.model.report import Report
+    from zcheck.model.stack import Stack
+
+REPORT_FORMATS = ("json", "markdown", "issue")
+
+
+def run(
+    app: Annotated[Path, typer.Argument(metavar="APP", help="The program to start.")],
+    arguments: Annotated[
+        list[str] | None, typer.Argument(metavar="[-- ARGS]", help="The program's own arguments, after --.")
+    ] = None,
+    zluda: Annotated[
+        str | None, typer.Option("--zluda", metavar="RELEASE", help="The ZLUDA release in --zluda-dir (v6, latest …).")
+    ] = None,
+    zluda_dir: Annotated[
+        Path | None, typer.Option("--zluda-dir", metavar="DIR", help="The folder with ZLUDA's files.")
+    ] = None,
+    zluda_sums: Annotated[
+        Path | None,
+        typer.Option("--zluda-sums", metavar="FILE", help="SHA-256 sums of the release's files, as sha256sum writes."),
+    ] = None,
+    launch_mode: LaunchMode = None,
+    hip_sdk: HipSdk = None,
+    hip_dir: Annotated[
+        Path | None, typer.Option("--hip-dir", metavar="DIR", help="The HIP SDK folder that holds bin.")
+    ] = None,
+    gpu: Gpu = None,
+    gpu_index: Annotated[
+        int | None, typer.Option("--gpu-index", min=0, help="Show the program only this GPU (HIP's own number).")
+    ] = None,
+    stack: StackName = None,
+    strategy: Annotated[
+        str | None,
+        typer.Option("--strategy", help="zluda-exe, path, stage or preload; chosen by the analysis if left out."),
+    ] = None,
+    zluda_cc: Annotated[
+        str | None, typer.Option("--zluda-cc", metavar="X.Y", help="Compute capability that ZLUDA reports.")
+    ] = None,
+    trace: Annotated[
+        bool, typer.Option("--trace", help="Let zluda.exe write a trace (zcheck trace reads it).")
+    ] = False,
+    anyway: Annotated[
+        bool, typer.Option("--anyway", help="Run in spite of a blocked verdict or missing HIP files.")
+    ] = False,
+    allow_inject: Annotated[
+        bool, typer.Option("--allow-inject", help="Allow preload, which starts a thread in the program.")
+    ] = False,
+    no_check: Annotated[bool, typer.Option("--no-check", help="Do not analyse the program first.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and stop.")] = False,
+    fmt: Annotated[str, typer.Option("--format", "-f", help="Of the plan: text or json.")] = "text",
+    timeout: Annotated[
+        float | None, typer.Option("--timeout", min=0.1, metavar="SECONDS", help="End the program after so long.")
+    ] = None,
+    cwd: Annotated[
+        Path | None, typer.Option("--cwd", metavar="DIR", help="Folder to start it in; its own if left out.")
+    ] = None,
+    output: Annotated[
+        list[str] | None,
+        typer.Option("--output", "-o", metavar="FORMAT=FILE", help="Write the run report: json, markdown, issue."),
+    ] = None,
+    record: Annotated[
+        bool, typer.Option("--record", help="Remember this run, so that the next check knows how it ended.")
+    ] = False,
+    include_args: Annotated[bool, typer.Option("--include-args", help="Put the arguments into the report.")] = False,
+    full: Annotated[
+        bool, typer.Option("--full", help="Report with output, and with names of people and machines.")
+    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Do not pass the program's output on.")] = False,
+    data_dir: Annotated[
+        Path | None, typer.Option("--data-dir", metavar="DIR", help="Where journals and recorded runs are kept.")
+    ] = None,
+) -> None:
+    """Start a program through ZLUDA, in a way that leaves nothing behind, and report how it went.
+
+    Ends with the program's own exit code, or 125 when zcheck itself refuses.
+    """
+    try:
+        files = _outputs(output or [])
+        _check_choices(strategy, fmt)
+        situation, request_plan, report, stack_of = _prepare(
+            app, arguments or [], zluda, zluda_dir, zluda_sums, launch_mode, hip_sdk, hip_dir, gpu, gpu_index, stack,
+            strategy, zluda_cc, trace, anyway, allow_inject, no_check, cwd,
+        )  # fmt: skip
+        if dry_run:
+            typer.echo(plan_json(request_plan) if fmt == "json" else plan_text(request_plan), nl=False)
+            if request_plan.refusals:
+                raise typer.Exit(EXIT_RUN_REFUSED)
+            return
+        code = _start(
+            situation, request_plan, report, stack_of, tuple(arguments or []), data_dir, timeout, files, record,
+            include_args, full, quiet,
+        )  # fmt: skip
+    except ZcheckError as error:
+        # Whatever went wrong before the program ran is zcheck's own refusal: 125, never taken for the program's code.
+        error.exit_code = EXIT_RUN_REFUSED
+        raise
+    if code:
+        raise typer.Exit(code)
+
+
+def _outputs(pairs: list[str]) -> list[tuple[str, Path]]:
+    found = []
+    for pair in pairs:
+        kind, separator, name = pair.partition("=")
+        if not separator or not name or kind not in REPORT_FORMATS:
+            raise UsageError(f"--output takes FORMAT=FILE with {', '.join(REPORT_FORMATS)}, not {pair!r}")
+        found.append((kind, Path(name)))
+    return found
+
+
+def _check_choices(strategy: str | None, fmt: str) -> None:
+    from zcheck.model.launch import STRATEGIES
+
+    if strategy is not None and strategy not in STRATEGIES:
+        raise UsageError(f"strategy {strategy!r} does not exist; choose one of {', '.join(STRATEGIES)}")
+    if fmt not in ("text", "json"):
+        raise UsageError(f"a plan has the formats text and json, not {fmt!r}")
+
+
+def _prepare(
+    app: Path,
+    arguments: list[str],
+    zluda: str | None,
+    zluda_dir: Path | None,
+    zluda_sums: Path | None,
+    launch_mode: str | None,
+    hip_sdk: str | None,
+    hip_dir: Path | None,
+    gpu: str | None,
+    gpu_index: int | None,
+    named: str | None,
+    strategy: str | None,
+    zluda_cc: str | None,
+    trace: bool,
+    anyway: bool,
+    allow_inject: bool,
+    no_check: bool,
+    cwd: Path | None,
+) -> tuple[Situation, Plan, Report | None, Stack]:
+    import msgspec
+
+    from zcheck.cli import run_facts as facts
+    from zcheck.cli.data import coverage
+    from zcheck.cli.stacks import stacks_of
+    from zcheck.launch import Demand, Request, Situation, System, demand, make_plan
+
+    host = facts.this_pc(hip_dir, zluda_dir)
+    program = facts.survey_program(app)
+    hip = facts.hip_installation(host, hip_dir, gpu, gpu_index)
+    shown = _release_shown(host) if zluda is None else None
+    known_sdk = hip.version if hip.version in coverage().hip_sdk_versions() else None
+    asked = zluda or shown
+    stack = stacks_of(coverage(), [asked] if asked else (), launch_mode, hip_sdk or known_sdk, hip.gpu or gpu, named)[0]
+    release = facts.release_files(stack.zluda, zluda_sums)
+    if stack.launch_mode == "staged" and strategy is None:
+        strategy = "stage"
+    folder = facts.zluda_folder(release, zluda_dir, host, trace=trace)
+    report, wanted, verdict, headline = None, Demand(), None, ""
+    if program.kind == "pe" and not no_check:
+        report, root = facts.analysis_of(Path(program.path), stack)
+        wanted = demand(report, str(root))
+        verdict, headline = facts.stack_report(report).verdict, facts.stack_report(report).headline
+    chosen = cast("Strategy | None", strategy)
+    variables = dict(os.environ)
+    request = Request(
+        arguments=tuple(arguments),
+        cwd=str(cwd.absolute()) if cwd else "",
+        strategy=chosen,
+        anyway=anyway,
+        allow_inject=allow_inject,
+        gpu_index=gpu_index,
+        zluda_cc=zluda_cc,
+        trace=trace,
+        switches=facts.switches(report, release, chosen, variables),
+    )
+    short = ""
+    if sys.platform == "win32" and folder.path and not folder.path.isascii():
+        from zcheck.launch.win32 import short_path
+
+        found = short_path(folder.path)
+        short = found if found.isascii() else ""
+    windows = sys.platform == "win32"
+    situation = Situation(
+        program=program,
+        release=release,
+        zluda=folder,
+        hip=hip,
+        system=System(windows, "" if windows else facts.wine_program(), variables),
+        stack=stack.id,
+        verdict=verdict,
+        headline=headline,
+        demand=wanted,
+        places=facts.places(release, wanted) if wanted.root else (),
+        zluda_short=short,
+    )
+    plan = make_plan(situation, request)
+    if host is None and program.kind == "pe" and not windows:
+        plan = msgspec.structs.replace(plan, warnings=(*plan.warnings, "under Wine; no GPU of this PC was looked at"))
+    return situation, plan, report, stack
+
+
+def _release_shown(host: object) -> str | None:
+    from zcheck.model.host import Host
+
+    if not isinstance(host, Host):
+        return None
+    from zcheck.host.evidence import stack_overrides
+
+    return stack_overrides(host).zluda or None
+
+
+def _start(
+    situation: Situation,
+    plan: Plan,
+    report: Report | None,
+    stack: Stack,
+    arguments: tuple[str, ...],
+    data_dir: Path | None,
+    timeout: float | None,
+    files: list[tuple[str, Path]],
+    keep: bool,
+    include_args: bool,
+    full: bool,
+    quiet: bool,
+) -> int:
+    from zcheck.cli import run_facts as facts
+    from zcheck.launch import default_data_dir, execute, make_report, record, redacted, refuse
+    from zcheck.launch.records import prune
+
+    refuse(plan)
+    data = data_dir or default_data_dir()
+    for warning in plan.warnings:
+        say(warning)
+    sinks = {} if quiet else {"stdout": passer(sys.stdout), "stderr": passer(sys.stderr)}
+    done = execute(
+        plan,
+        data,
+        facts.error_rules(),
+        situation.system.variables,
+        timeout=timeout,
+        sinks=sinks,  # type: ignore[arg-type]
+        said=say,
+    )
+    predicted = report.stacks[0].verdict if report else ""
+    found = make_report(
+        done,
+        plan,
+        situation.program,
+        situation.hip,
+        zluda=stack.zluda,
+        zluda_files=facts.files_used(situation.release, situation.zluda),
+        predicted=predicted,
+        arguments=arguments if include_args else None,
+    )
+    shared = found if full else redacted(found, redactor())
+    for kind, path in files:
+        save(written(shared, kind), path)
+    if keep:
+        try:
+            # Kept on this PC only, but people copy such files into issues: redacted all the same.
+            record(shared, data)
+        except OSError as error:
+            raise InputError(f"{data}: the run could not be recorded ({error.strerror or error})") from None
+    prune(data)
+    summary(found)
+    return exit_code(found)
+
+
+def exit_code(report: RunReport) -> int:
+    """The program's own code as this system can pass it on; 124 for a timeout, as timeout(1) does."""
+    code = report.exit.code
+    if report.exit.timed_out:
+        return 124
+    if code is None:
+        return EXIT_RUN_REFUSED
+    if sys.platform == "win32":
+        # The process' exit code is signed for Python, and unsigned for everybody else.
+        return code - (1 << 32) if code & 0x80000000 else code
+    return 128 - code if code < 0 else code & 0xFF
+
+
+def redactor() -> Callable[[str], str]:
+    """Takes the names of this machine and its user out of a text."""
+    from zcheck.cli.names import local_names
+    from zcheck.render.redact import redact
+
+    known = local_names()
+    return lambda text: redact(text, known)
+
+
+def passer(stream: object) -> Callable[[bytes], None]:
+    """Writes bytes to one of our own streams, at once."""
+    raw = getattr(stream, "buffer", None)
+
+    def write(block: bytes) -> None:
+        if raw is not None:
+            raw.write(block)
+            raw.flush()
+        else:
+            stream.write(block.decode("utf-8", "replace"))  # type: ignore[attr-defined]
+
+    return write
+
+
+def say(text: str) -> None:
+    """One line on stderr."""
+    typer.echo(f"zcheck: {text}", err=True)
+
+
+def summary(report: RunReport) -> None:
+    """How it went, on stderr: only when it did not pass."""
+    if report.outcome == "passed":
+        return
+    first = report.first_error
+    if first is not None:
+        say(f"first error: {first.text[:300]} ({first.meaning})")
+    elif report.exit.code:
+        say(f"it ended with {report.exit.hex}: {report.exit.meaning}")
+    for note in report.notes:
+        if note.startswith("it ended well"):
+            say(note)
+
+
+def written(report: RunReport, kind: str) -> str:
+    """The report in a format."""
+    from zcheck.launch import to_issue, to_json, to_markdown
+
+    return {"json": to_json, "markdown": to_markdown, "issue": to_issue}[kind](report)
+
+
+def save(text: str, path: Path) -> None:
+    """Writes a file whole or not at all; raises InputError."""
+    part = path.with_name(f"{path.name}.part")
+    try:
+        part.write_text(text, encoding="utf-8", newline="\n")
+        part.replace(path)
+    except OSError as error:
+        part.unlink(missing_ok=True)
+        raise InputError(f"{path}: cannot be written ({error.strerror or error})") from None
+
+
+def plan_json(plan: Plan) -> str:
+    """The plan as JSON."""
+    import msgspec
+
+    return json.dumps(msgspec.to_builtins(plan), indent=2, ensure_ascii=False) + "\n"
+
+
+def plan_text(plan: Plan) -> str:
+    """The plan for people: what would be started, with what, and what would be written."""
+    from zcheck.launch.quoting import command_line
+
+    lines = [f"Plan for {Path(plan.program).name} on {plan.stack or plan.release}"]
+    if plan.refusals:
+        lines += ["", "Refused:", *(f"  - {refusal.reason}" for refusal in plan.refusals)]
+    lines += ["", f"Strategy   {plan.strategy or 'none'}", *(f"           {why}" for why in plan.why)]
+    if plan.command:
+        lines += [f"Command    {command_line(plan.command)}", f"Folder     {plan.cwd}"]
+    lines += [f"ZLUDA      {plan.zluda_dir or 'no folder'} (file hashes: {plan.release_hashes})"]
+    if plan.environment:
+        lines += ["", "Environment, for the program only:"]
+        lines += [f"  {change.name}={change.value}  ({change.why})" for change in plan.environment]
+    if plan.stage:
+        lines += ["", "Placed for the run, taken back afterwards:"]
+        for file in plan.stage:
+            how = "in place of the file there" if file.original else "new"
+            lines.append(f"  {file.target}  ({how}, SHA-256 {file.sha256[:16]}…)")
+    else:
+        lines += ["", "Nothing is written into the program's folder."]
+    if plan.preload:
+        lines += ["", f"Loaded into the process first: {', '.join(plan.preload)}"]
+    if plan.warnings:
+        lines += ["", "Mind:", *(f"  - {warning}" for warning in plan.warnings)]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,10 @@
+"""Fixtures of the launcher's tests."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from winpython import winpython  # noqa: F401
