@@ -32,7 +32,7 @@ def build_audit(
 ) -> Audit:
     """The audit of all rows. ``only`` leaves rows of other verdicts out of the list and of the causes, not out of the
     counts and changes; ``before``: an earlier audit to compare with."""
-    every = sorted(rows, key=_order(sort, [stack.id for stack in stacks]))  # type: ignore[arg-type]
+    every = sorted(rows, key=_order(sort, [stack.id for stack in stacks]))
     shown = [row for row in every if not only or set(only) & set(row.verdict.values())]
     ids = [stack.id for stack in stacks]
     return Audit(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 import msgspec
@@ -54,7 +55,7 @@ def _join(group: Sequence[Made]) -> Made:
         row,
         programs=tuple(sorted({program for each in rows for program in each.programs})),
         others=tuple(sorted({program for each in rows for program in each.others})),
-        cuda=_union(each.cuda for each in rows),
+        cuda=joined_versions(part for each in rows for part in each.cuda.split(", ") if part),
         frameworks=tuple(dict.fromkeys(name for each in rows for name in each.frameworks)),
         blockers=_most([each.blockers for each in rows]),
         risks=_most([each.risks for each in rows]),
@@ -73,11 +74,6 @@ def worst_exit(codes: Iterable[int]) -> int:
     return _worse(tuple(set(codes)))
 
 
-def _union(texts: Iterable[str]) -> str:
-    parts = dict.fromkeys(part for text in texts for part in text.split(", ") if part)
-    return ", ".join(parts)
-
-
 def _most(counts: Sequence[dict[str, int]]) -> dict[str, int]:
     return {key: max(each.get(key, 0) for each in counts) for key in counts[0]}
 
@@ -86,3 +82,14 @@ def _findings(rows: Sequence[AuditRow]) -> tuple[AuditFinding, ...]:
     found = {(f.id, f.ignored): f for row in reversed(rows) for f in row.findings}
     first = {(f.id, f.ignored): None for row in rows for f in row.findings}
     return tuple(found[key] for key in first)
+
+
+def joined_versions(versions: Iterable[str]) -> str:
+    """``11.8, 12``: each once, in order; a major version alone says nothing beside one of its minor versions."""
+    found = set(versions)
+    exact = {version.split(".")[0] for version in found if "." in version}
+    return ", ".join(sorted((v for v in found if "." in v or v not in exact), key=_number))
+
+
+def _number(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", version))

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from zcheck.cli.audit_rows import joined_versions, merge
 from zcheck.cli.cache_store import FactCache, default_path
 from zcheck.cli.ignores import Ignore
 from zcheck.errors import ZcheckError
@@ -61,14 +62,14 @@ class TaskResult(Record, frozen=True):
 
 def run_task(task: Task, cache: FactCache) -> TaskResult:
     """The rows of one bundle, from the cache when nothing of it changed. Never raises on what a file holds."""
-    key = None if task.pages else _key(task)
-    if key is not None:
+    key = _key(task)
+    if key is not None and not task.pages:
         kept = cache.value(key, TaskResult)
         if kept is not None:
             return msgspec.structs.replace(kept, number=task.number, warm=True)
     result = _judge(task, cache)
     if key is not None and key == _key(task) and not any(row.problem for row in result.rows):
-        cache.put_value(key, result)
+        cache.put_value(key, msgspec.structs.replace(result, pages=()))
     return result
 
 
@@ -80,6 +81,7 @@ def _key(task: Task) -> str | None:
     digest = hashlib.sha256(msgspec.msgpack.encode(about))
     if any(ignore.until for ignore in task.ignores):
         digest.update(datetime.date.today().isoformat().encode())
+    digest.update(_records())
     youngest = time.time_ns() - 2_000_000_000
     for file in task.bundle.files:
         try:
@@ -90,6 +92,17 @@ def _key(task: Task) -> str | None:
             return None
         digest.update(b"%d %d %d\n" % (state.st_size, state.st_mtime_ns, state.st_ino))
     return FactCache.key("rows", digest.hexdigest(), data_version())
+
+
+def _records() -> bytes:
+    """The recorded runs of this user, which are evidence too."""
+    from zcheck.launch.records import default_data_dir
+
+    try:
+        found = sorted(os.scandir(default_data_dir() / "records"), key=lambda entry: entry.name)
+        return repr([(entry.name, entry.stat().st_mtime_ns) for entry in found]).encode()
+    except OSError:
+        return b""
 
 
 def _judge(task: Task, cache: FactCache) -> TaskResult:
@@ -117,8 +130,6 @@ def _judge(task: Task, cache: FactCache) -> TaskResult:
         codes = tuple(exit_code(report.stacks, level) for level in FAIL_ON)
         page = _page(report) if task.pages else ""
         made.append((_row(task, entry, analysis, report), codes, page))
-    from zcheck.cli.audit_rows import merge
-
     rows = merge(made)
     known = {row.path for row, _, _ in made}
     skipped += [
@@ -261,9 +272,7 @@ def cuda_version(analysis: Analysis) -> str:
             names.add(item.name)
         elif isinstance(item, Use) and item.kind != "mention":
             names.add(item.dll)
-    if said or runtimes:
-        return ", ".join(sorted({*said, *runtimes}, key=_number))
-    return ", ".join(sorted({v for name in names if (v := _of_name(name))}, key=_number))
+    return joined_versions([*said, *runtimes] or [v for name in names if (v := _of_name(name))])
 
 
 def _of_name(dll: str) -> str:
@@ -273,10 +282,6 @@ def _of_name(dll: str) -> str:
         return ""
     digits = match.group(2)
     return digits if len(digits) < 3 else f"{digits[:-1]}.{digits[-1]}"
-
-
-def _number(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in re.findall(r"\d+", version))
 
 
 # --- in another process -------------------------------------------------------------------------------------------

@@ -166,14 +166,19 @@ class _Writer:
         if not self.audit.causes:
             return
         self.heading("Causes")
-        for group in self.audit.causes:
-            on = f" on {self.labels[group.stack]}" if len(self.audit.stacks) > 1 else ""
+        first = self.audit.stacks[0].id
+        several = len(self.audit.stacks) > 1
+        groups = [g for g in self.audit.causes if self.options.verbose or g.stack == first]
+        for group in groups:
+            on = f" on {self.labels[group.stack]}" if several else ""
             self.line((audit_view.waits(group) + on, _STYLES[group.verdict]), f": {group.title} [{group.id}]", indent=2)
             shown = group.applications if self.options.verbose else group.applications[:NAMES_SHOWN]
             more = len(group.applications) - len(shown)
             self.line((", ".join(shown) + (f" and {more} more" if more else ""), "dim"), indent=4)
             if group.action:
                 self.line((group.action, "dim"), indent=4)
+        if several and len(groups) < len(self.audit.causes):
+            self.line(("Causes on the other stacks with --verbose", "dim"), indent=2)
 
     def changes(self) -> None:
         """What changed since the audit given with --since."""
