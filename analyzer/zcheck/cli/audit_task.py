@@ -90,7 +90,7 @@ def _key(task: Task) -> str | None:
             return None
         if not state.st_ino or state.st_mtime_ns > youngest:
             return None
-        digest.update(b"%d %d %d\n" % (state.st_size, state.st_mtime_ns, state.st_ino))
+        digest.update(b"%d %d %d %d\n" % (state.st_size, state.st_mtime_ns, state.st_ino, state.st_ctime_ns))
     return FactCache.key("rows", digest.hexdigest(), data_version())
 
 

@@ -1,6 +1,6 @@
 """Facts of files kept between runs, in one SQLite file of the user's cache folder.
 
-What a file holds is told by its SHA-256. A quick key (path, size, modification time, inode) spares reading a file again
+What a file holds is told by its SHA-256. A quick key (path, size, times, inode) spares reading a file again
 to hash it; where that key says too little (a file system without inodes, a file changed moments ago) the hash is taken
 again. Every key carries the version of the code and tables that the facts come from, so an old fact is never taken for
 a new one. Writes go in short transactions under WAL: several processes may share the file, and one that is killed
@@ -14,7 +14,6 @@ import hashlib
 import os
 import sqlite3
 import time
-import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
@@ -22,20 +21,20 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from zcheck.cli.cache_values import MAX_VALUE, hash_file, pack, unpack
 from zcheck.cli.cache_version import code_version
 
 MAX_BYTES = 1024 * 1024 * 1024
 """bytes of values kept; the ones used longest ago go first"""
 MAX_STAMPS = 2_000_000
 """quick keys kept"""
-MAX_VALUE = 16 * 1024 * 1024
-"""a single value beyond this is not kept"""
 _SCHEMA = 1
 _RECENT_NS = 2_000_000_000
 """file systems tell times in steps of up to two seconds (FAT), so a younger file may change without a new time"""
 _BATCH, _BATCH_BYTES, _BATCH_SECONDS = 256, 8 * 1024 * 1024, 2.0
 _DAY = 86_400
-_PACK_FROM = 512
+_Stamp = tuple[int, int, int, int, str]
+"""size, modification time, inode, time of the last change of any kind (POSIX; elsewhere of creation), digest"""
 T = TypeVar("T")
 
 
@@ -61,8 +60,8 @@ class FactCache:
         self._db: sqlite3.Connection | None = None
         self._new: dict[str, bytes] = {}
         self._new_bytes = 0
-        self._stamps: dict[str, tuple[int, int, int, str]] = {}
-        self._known: dict[str, tuple[int, int, int, str]] = {}
+        self._stamps: dict[str, _Stamp] = {}
+        self._known: dict[str, _Stamp] = {}
         self._touched: set[str] = set()
         self._recorded: dict[str, bytes] | None = None
         self._written = time.monotonic()
@@ -118,16 +117,16 @@ class FactCache:
             state = os.stat(name)  # noqa: PTH116
         except (OSError, ValueError):
             return None
-        stamp = (state.st_size, state.st_mtime_ns, state.st_ino)
+        stamp = (state.st_size, state.st_mtime_ns, state.st_ino, state.st_ctime_ns)
         kept = self._known.get(name)
-        if kept is not None and kept[:3] == stamp and _sure(stamp):
-            return kept[3]
+        if kept is not None and kept[:4] == stamp and _sure(stamp):
+            return kept[4]
         if kept is None and _sure(stamp):
-            row = self._ask("SELECT size, mtime, inode, digest FROM stamp WHERE path = ?", (_text(name),))
-            if row is not None and tuple(row[:3]) == stamp:
-                self._known[name] = (*stamp, row[3])
-                return str(row[3])
-        digest = _hash(name)
+            row = self._ask("SELECT size, mtime, inode, changed, digest FROM stamp WHERE path = ?", (_text(name),))
+            if row is not None and tuple(row[:4]) == stamp:
+                self._known[name] = (*stamp, row[4])
+                return str(row[4])
+        digest = hash_file(name)
         if digest is not None:
             self._known[name] = (*stamp, digest)
             self._stamps[name] = (*stamp, digest)
@@ -147,7 +146,7 @@ class FactCache:
                 raw = bytes(row[0])
                 if row[1] < time.time() - _DAY:
                     self._touched.add(key)
-        value = _unpack(raw) if raw is not None else None
+        value = unpack(raw) if raw is not None else None
         if value is None:
             self.misses += 1
         else:
@@ -162,7 +161,7 @@ class FactCache:
             return
         if self._recorded is not None:
             self._recorded[key] = value
-        packed = _pack(value)
+        packed = pack(value)
         self._new[key] = packed
         self._new_bytes += len(packed)
         self.flush_if_due()
@@ -193,7 +192,7 @@ class FactCache:
                     [(key, key.partition(":")[0], value, len(value), now) for key, value in self._new.items()],
                 )
                 self._db.executemany(
-                    "INSERT OR REPLACE INTO stamp (path, size, mtime, inode, digest, used) VALUES (?, ?, ?, ?, ?, ?)",
+                    "INSERT OR REPLACE INTO stamp VALUES (?, ?, ?, ?, ?, ?, ?)",
                     [(_text(path), *stamp, now) for path, stamp in self._stamps.items()],
                 )
                 self._db.executemany("UPDATE fact SET used = ? WHERE key = ?", [(now, key) for key in self._touched])
@@ -229,7 +228,7 @@ class FactCache:
                         "DELETE FROM stamp WHERE rowid IN (SELECT rowid FROM stamp ORDER BY used LIMIT ?)",
                         (stamps - MAX_STAMPS * 9 // 10,),
                     )
-            self._db.execute("PRAGMA incremental_vacuum").fetchall()
+            self._shrink()
         except sqlite3.Error as error:
             self._failed(error)
 
@@ -243,7 +242,7 @@ class FactCache:
                 with self._db:
                     self._db.execute("DELETE FROM fact")
                     self._db.execute("DELETE FROM stamp")
-                self._db.execute("PRAGMA incremental_vacuum").fetchall()
+                self._shrink()
                 self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
             except sqlite3.Error as error:
                 self._failed(error)
@@ -318,6 +317,11 @@ class FactCache:
             self._failed(error)
             return None
 
+    def _shrink(self) -> None:
+        """Give free pages back; as a script, for a single statement would give back one page only."""
+        assert self._db is not None
+        self._db.executescript("PRAGMA incremental_vacuum;")
+
     def _total(self) -> int:
         assert self._db is not None
         return int(self._db.execute("SELECT coalesce(sum(size), 0) FROM fact").fetchone()[0])
@@ -350,14 +354,14 @@ def _connect(path: Path) -> sqlite3.Connection:
             )
             db.execute(
                 "CREATE TABLE IF NOT EXISTS stamp (path TEXT PRIMARY KEY, size INTEGER NOT NULL,"
-                " mtime INTEGER NOT NULL, inode INTEGER NOT NULL, digest TEXT NOT NULL, used INTEGER NOT NULL)"
+                " mtime INTEGER NOT NULL, inode INTEGER NOT NULL, changed INTEGER NOT NULL, digest TEXT NOT NULL, used INTEGER NOT NULL)"
             )
             # Sums and evictions read this index, not the values.
             db.execute("CREATE INDEX IF NOT EXISTS fact_used ON fact (used, key, kind, size)")
             db.execute(f"PRAGMA user_version = {_SCHEMA}")
             db.execute("COMMIT")
         db.execute("SELECT key, kind, size, used FROM fact LIMIT 1").fetchone()
-        db.execute("SELECT path, size, mtime, inode, digest, used FROM stamp LIMIT 1").fetchone()
+        db.execute("SELECT path, size, mtime, inode, changed, digest, used FROM stamp LIMIT 1").fetchone()
     except BaseException:
         db.close()
         raise
@@ -370,45 +374,11 @@ def _remove(path: Path) -> None:
             name.unlink(missing_ok=True)
 
 
-def _sure(stamp: tuple[int, int, int]) -> bool:
+def _sure(stamp: tuple[int, int, int, int]) -> bool:
     """Whether the quick key tells the file: it has an inode, and is not so young that it may change unseen."""
     return stamp[2] != 0 and time.time_ns() - stamp[1] > _RECENT_NS
-
-
-def _hash(name: str) -> str | None:
-    digest = hashlib.sha256()
-    try:
-        with open(name, "rb") as file:
-            while block := file.read(1 << 20):
-                digest.update(block)
-    except (OSError, ValueError):
-        return None
-    return digest.hexdigest()
 
 
 def _text(path: str) -> str:
     """A path that SQLite can hold (names that are no valid Unicode included)."""
     return path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
-
-
-def _pack(value: bytes) -> bytes:
-    """A checksum and the value, packed where that helps: a damaged value is told from a whole one."""
-    import zstandard
-
-    packed = zstandard.ZstdCompressor(level=1).compress(value) if len(value) >= _PACK_FROM else value
-    form = b"z" if len(value) >= _PACK_FROM else b"p"
-    return form + zlib.crc32(packed).to_bytes(4, "little") + packed
-
-
-def _unpack(raw: bytes) -> bytes | None:
-    import zstandard
-
-    body = raw[5:]
-    if len(raw) < 5 or zlib.crc32(body).to_bytes(4, "little") != raw[1:5]:
-        return None
-    if raw[:1] == b"p":
-        return body
-    try:
-        return zstandard.ZstdDecompressor().decompress(body, max_output_size=MAX_VALUE)
-    except zstandard.ZstdError:
-        return None
