@@ -321,3 +321,19 @@ def test_an_old_file_of_the_same_name_is_replaced_whole(tmp_path: Path, capsys: 
     audit(capsys, tmp_path / "share", "-j", 1, "-o", f"json={target}")
     assert json.loads(target.read_text(encoding="utf-8"))["schema"] == 1
     assert audit(capsys, tmp_path / "share", "-j", 1, "-o", f"json={tmp_path / 'no' / 'x.json'}")[0] == 2
+
+
+def test_json_keeps_to_the_schema(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    import jsonschema
+
+    from zcheck.cli.app import run
+
+    assert run(["schema"]) == 0
+    schema = json.loads(capsys.readouterr().out)
+    share(tmp_path / "share", 3)
+    earlier = tmp_path / "earlier.json"
+    audit(capsys, tmp_path / "share", "-j", 1, "-o", f"json={earlier}")
+    out = audit(capsys, tmp_path / "share", "-j", 1, "-f", "json", "--since", earlier, "--zluda", "v5")[1]
+    for text in (earlier.read_text(encoding="utf-8"), out):
+        jsonschema.validate(json.loads(text), {**schema, "anyOf": [{"$ref": "#/$defs/Audit"}]})
+    assert json.loads(out)["schema"] == schema["version"]

@@ -113,6 +113,7 @@ def audit(
     )
     skipped += [item for result in results for item in result.skipped]
     skipped += _left(tasks, results)
+    del tasks, found, results  # a report of very many rows needs the room
     named = out.page_names([row for row, _, _ in rows]) if pages else [""] * len(rows)
     linked = [out.with_page(row, name) for (row, _, _), name in zip(rows, named, strict=True)]
     product = build_audit(
@@ -179,16 +180,20 @@ def _work(task: Task) -> int:
 
 def _run(tasks: list[Task], jobs: int | None, cluster: str | None, keep: bool) -> tuple[list[TaskResult], bool]:
     """The results, and whether all were reached."""
+    import msgspec
+
     from zcheck.cli.audit_progress import AuditProgress
+    from zcheck.cli.audit_rows import Sharing
 
     work = {task.number: _work(task) for task in tasks}
     # Large ones first: what is left at the end is small, so that no process waits long for another.
     order = sorted(tasks, key=lambda task: (-work[task.number], task.number))
     progress = AuditProgress(len(tasks), sum(work.values()))
     results: list[TaskResult] = []
+    sharing = Sharing()
     try:
         for result in _stream(order, jobs, cluster, keep):
-            results.append(result)
+            results.append(msgspec.structs.replace(result, rows=tuple(sharing.row(row) for row in result.rows)))
             progress.step(work[result.number], result.warm)
     except KeyboardInterrupt:
         return results, False

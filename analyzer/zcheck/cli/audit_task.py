@@ -293,11 +293,23 @@ def start_process(cache: str | None) -> None:
     """Open this process's connection to the cache file; an interrupt is the parent's to handle."""
     import atexit
     import signal
+    import threading
 
     global _cache
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     _cache = FactCache(Path(cache) if cache else None)
     atexit.register(_cache.flush)
+
+
+def _end_with_parent() -> None:
+    """A pool's process waits for ever for a parent that was killed; this ends it with that parent."""
+    from multiprocessing import connection, parent_process
+
+    parent = parent_process()
+    if parent is not None:
+        connection.wait([parent.sentinel])
+        os._exit(1)
 
 
 def run_bytes(task: bytes) -> bytes:
