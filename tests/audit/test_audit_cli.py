@@ -60,11 +60,13 @@ def test_processes_and_caches_do_not_change_a_byte(tmp_path: Path, own_cache: Pa
     assert not (own_cache / "3").exists()
 
 
-def test_warm_rows_come_from_the_cache_until_a_file_changes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_warm_rows_come_from_the_cache_until_a_file_changes(
+    tmp_path: Path, own_cache: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     from zcheck.cli import audit_task
 
     share(tmp_path, 3)
-    audit(capsys, tmp_path, "-j", 1)
+    assert zcheck(own_cache, "audit", tmp_path, "-j", 2).returncode == 1  # other processes' rows are as good
     judged: list[str] = []
     judge = audit_task._judge
     try:
