@@ -78,7 +78,7 @@ def _key(task: Task) -> str | None:
     from zcheck.cli.cache_version import data_version
 
     about = (task.place, task.kind, task.bundle, task.stacks, task.ignores)
-    # Not as msgpack: what it leaves out as a default depends on which object a string is, so it differs after a journey.
+    # Not as msgpack: what it leaves out as a default depends on which object a string is, and so on the process.
     digest = hashlib.sha256(repr(about).encode("utf-8", "surrogatepass"))
     if any(ignore.until for ignore in task.ignores):
         digest.update(datetime.date.today().isoformat().encode())
