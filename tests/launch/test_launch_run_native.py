@@ -183,6 +183,35 @@ def test_flood_does_not_block_and_memory_stays_bounded(tmp_path: Path) -> None:
     assert int(peak.read_text()) < 300 * 1024, "kilobytes: the 200 MB that came are not in memory"
 
 
+def test_ab_runs_both_in_turn_and_shows_the_difference(tmp_path: Path) -> None:
+    """A stand-in that is faster with one folder than with the other, and fails once with B."""
+    here = Here(
+        tmp_path,
+        f"""
+side = os.environ['LD_LIBRARY_PATH'].split(':')[0][-1]
+log = open({str(tmp_path / "order")!r}, 'a'); log.write(side); log.close()
+turn = open({str(tmp_path / "order")!r}).read().count(side)
+if side == 'b' and turn == 3: sys.exit('CUDA error: out of memory')
+for n in range(4): print(f"{{(100 if side == 'a' else 90) + turn + n * 0.1:.1f}} steps/s")
+""",
+    )
+    for side in "ab":
+        (tmp_path / side).mkdir()
+        (tmp_path / side / "libcuda.so").write_bytes(b"ELF")
+    command = [sys.executable, str(CLI), "ab", "--metric", "([0-9.]+) steps/s", "--a-dir", str(tmp_path / "a")]
+    command += ["--b-dir", str(tmp_path / "b"), "--a-zluda", "v6", "--b-zluda", "v6", "--runs", "4", "--format", "json"]
+    command += ["--data-dir", str(here.data), str(here.program)]
+    done = subprocess.run(command, env=here.environment(), capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "order").read_text() == "abbaabba"
+    report = json.loads(done.stdout)
+    assert (len(report["a"]["values"]), len(report["a"]["dropped"])) == (12, 4)
+    assert (len(report["b"]["values"]), report["b"]["failed"]) == (9, 1)
+    assert report["change"] == pytest.approx(-9.8, abs=0.5)
+    assert report["p"] < 0.001
+    assert "out of memory" in done.stderr
+
+
 def _report(**changes: Any) -> RunReport:
     stream = StreamReport(3, 3, "/home/ann/runs/stdout.txt", ("token=abc123 of ann",))
     base = RunReport(

@@ -91,7 +91,7 @@ def run(
 ) -> None:
     """Start a program through ZLUDA, in a way that leaves nothing behind, and report how it went.
 
-    Ends with the program's own exit code, or 125 when zcheck itself refuses.
+    Ends with the program's own exit code, 124 when --timeout ended it, or 125 when zcheck itself refuses.
     """
     try:
         files = _outputs(output or [])
