@@ -145,7 +145,8 @@ def _join(folder: str, name: str, system: System) -> str:
 def _needed(release: ReleaseFiles, request: Request, program: Program, zluda: Folder) -> ReleaseFiles:
     """The release with only those files that this strategy cannot do without."""
     if request.strategy in (None, "zluda-exe") and program.kind == "pe":
-        return release
+        traced = tuple(ReleaseFile(f"trace/{name}") for name in release.injected) if request.trace else ()
+        return msgspec.structs.replace(release, files=(*release.files, *traced))
     if program.kind == "native":
         # A build for Linux: the loader takes libcuda.so.1, the packages carry it under either name
         known = {file.name: file for file in release.files}
