@@ -1,8 +1,9 @@
 """Reads README.md for CI: its commands, so that they cannot drift from what is run, and its help text.
 
 ``readme.py command bash|powershell NAME`` prints the one line of the block marked ``<!-- command: NAME -->``;
-``readme.py help --check`` fails when a block marked ``<!-- help: VERB -->`` differs from ``zcheck VERB --help`` (no verb: the
-program's own), ``readme.py help --write`` brings them up to date. Standard library only, apart from zcheck for ``help``.
+``readme.py help --check`` fails when a block marked ``<!-- help: VERB -->`` differs from ``zcheck VERB --help``, or
+with no verb from ``zcheck --help``; ``readme.py help --write`` brings them up to date. Standard library only, apart
+from zcheck for ``help``.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import sqlite3
 from pathlib import Path
@@ -16,7 +17,7 @@ from zcheck.errors import UsageError
 @pytest.fixture(autouse=True)
 def cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path_factory.getbasetemp() / "db-cache"
-    monkeypatch.setattr("zcheck.coverage.locate.cache_folder", lambda: folder)
+    monkeypatch.setattr(importlib.import_module("zcheck.coverage.locate"), "cache_folder", lambda: folder)
 
 
 def run(*arguments: str) -> Result:
@@ -27,11 +28,18 @@ def test_show_prints_history_hip_cuda_and_sources() -> None:
     done = run("show", "cublasDgemm_v2")
     assert done.exit_code == 0
     lines = done.stdout.splitlines()
-    assert lines[2].startswith("cublas\tv5-preview.66 to now\treturns-error\t")
+    assert lines[2].startswith("cublas\tv5-preview.66 or earlier to now\treturns-error\t")
     assert "vosen/ZLUDA@" in lines[2]
     assert "hipblasDgemm (since 1.8.2" in done.stdout
     assert "cublas64_12.dll 12.4.5.8" in done.stdout
     assert "workload: gemm" in done.stdout
+
+
+def test_show_on_a_terminal_is_a_table_with_whole_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "200")
+    done = run("show", "cublasGemmEx")
+    assert "\x1b[" in done.stdout and "compute type 16F 32F 64F only" in done.stdout
 
 
 def test_show_as_json_is_the_same_each_time() -> None:

@@ -70,6 +70,25 @@ def test_several_processes_compile_at_once(tables: Path, tmp_path: Path) -> None
     assert [path.name for path in cache.iterdir()] == [next(iter(found))[0]]
 
 
+def test_cache_does_not_grow_for_ever(copy: Path, tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    cache.mkdir()
+    for number in range(6):
+        (cache / f"old{number}.sqlite").write_text("an older state")
+    (cache / "other.txt").write_text("not ours")
+    made = compiled_file(copy, cache)
+    assert len(list(cache.glob("*.sqlite"))) == 4
+    assert made.exists() and (cache / "other.txt").exists()
+
+
+@pytest.mark.parametrize("damage", [b"", b"no database", b"SQLite format 3\x00" + bytes(100)])
+def test_a_damaged_cache_is_made_again(copy: Path, tmp_path: Path, damage: bytes) -> None:
+    target = compiled_file(copy, tmp_path / "cache")
+    target.write_bytes(damage)
+    assert Database.open(copy, tmp_path / "cache").resolve_release("v6").order == 157
+    assert target.stat().st_size > 1_000_000
+
+
 def test_without_a_writable_cache_it_works_in_memory(tables: Path, tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("no folder")
@@ -99,11 +118,16 @@ def test_locate_prefers_the_package(tmp_path: Path) -> None:
 
 
 def test_compiler_needs_the_standard_library_only(tables: Path, tmp_path: Path) -> None:
-    """The build of the wheel runs it where nothing is installed: -I -S hides every installed package."""
-    package = Path(__file__).resolve().parents[2] / "analyzer"
+    """The build of the wheel runs it where nothing is installed: -I -S hides every installed package.
+
+    As in the build hook, the package's own imports are not run.
+    """
+    package = Path(__file__).resolve().parents[2] / "analyzer" / "zcheck"
     script = (
-        f"import sys; sys.path.insert(0, {str(package)!r}); from pathlib import Path\n"
-        f"from zcheck.coverage.compile import compile_file\n"
+        "import sys, types\nfrom pathlib import Path\n"
+        f"for name, folder in (('zcheck', {str(package)!r}), ('zcheck.coverage', {str(package / 'coverage')!r})):\n"
+        "    sys.modules[name] = types.ModuleType(name); sys.modules[name].__path__ = [folder]\n"
+        "from zcheck.coverage.compile import compile_file\n"
         f"compile_file(Path({str(tables)!r}), Path({str(tmp_path / 'out.sqlite')!r}))\n"
     )
     done = subprocess.run([sys.executable, "-I", "-S", "-c", script], capture_output=True, text=True, check=False)

@@ -24,7 +24,7 @@ SPOT = [
     ("v5-preview.101", "cublas", "cublasGemmEx", "returns-error", None),
     ("v5-preview.102", "cublas", "cublasGemmEx", "partial", "compute type 16F 32F 64F only"),
     ("v6-preview.3", "cudnn8", "cudnnCreate", "library-missing", None),
-    ("v7-preview.1", "nvcuda32", "cuInit", "unknown", None),
+    ("v7-preview.1", "nvcuda32", "cuInit", "library-missing", None),
     ("v7-preview.2", "nvcuda32", "cuInit", "implemented", None),
     ("lshqqytiger-3.9.5", "cufftw", "fftw_execute", "ends-process", None),
     ("lshqqytiger-3.9.5-nightly", "cudnn8", "cudnnCreate", "implemented", None),
@@ -200,6 +200,7 @@ DLLS = [
     ("cublas64_12", None),
     ("cudnn_ops64_8.dll", None),
     ("cublas64_.dll", None),
+    ("checkpoint.dll", None),  # CUPTI has one, but so may anybody
     ("kernel32.dll", None),
     ("torch_cuda.dll", None),
     ("", None),
@@ -327,3 +328,12 @@ def test_history_is_whole(database: Database) -> None:
     (answer,) = database.functions(database.resolve_release("v6"), [("cublas", "cublasGemmEx")])
     assert (answer.since, answer.until) == ("v5-preview.102", None)
     assert database.history("cublasGemm") == []
+
+
+def test_rows_of_any_table(database: Database) -> None:
+    (row,) = database.rows("cuda_device_code", dll="nvjpeg64_12.dll")
+    assert row["containers"] and row["version"] == "12.4.0.76"
+    assert len(database.rows("library_map")) == 35
+    for table, column in (("sqlite_master", "name"), ("library_map", "no such column")):
+        with pytest.raises(KeyError):
+            database.rows(table, **{column: "x"})

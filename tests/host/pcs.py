@@ -1,6 +1,6 @@
 """Builds a faked PC from a few words of matrix.yaml: System32, HIP SDK folders, ZLUDA folders, host.yaml.
 
-The DLLs are real PE files: HIP's export what AMD's lists for that version say, ZLUDA's export what the coverage database
+The DLLs are real PE files: HIP's export what AMD's lists for that version say, ZLUDA's what the coverage database
 says of that release and ask HIP for what their kind asks.
 """
 
@@ -126,7 +126,7 @@ def library(name: str, runtime_name: str, without: Sequence[str] = ()) -> bytes:
 
 
 def write_sdk(root: Path, spec: Mapping[str, Any]) -> None:
-    """A HIP SDK folder. Keys: version, path, runtime (name or none), own_runtime, rocblas, hipblaslt, miopen, without."""
+    """A HIP SDK folder. Keys: version, path, therock, runtime, own_runtime, rocblas, hipblaslt, miopen, without."""
     version = str(spec["version"])
     path = spec.get("path", rf"C:\Program Files\AMD\ROCm\{version}")
     bin_folder = rf"{path}\bin"

@@ -103,7 +103,7 @@ def _version(strings: Mapping[str, str]) -> bytes:
 
 
 def _resources(blob: _Blob, strings: Mapping[str, str]) -> tuple[int, int]:
-    start = blob.put(b"", 4) if len(blob.data) % 4 == 0 else blob.put(b"", 4)
+    start = blob.put(b"", 4)
     version = _version(strings)
     levels = b""
     for level, identity in enumerate((16, 1, 0x409)):  # RT_VERSION, resource 1, US English

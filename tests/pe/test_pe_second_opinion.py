@@ -90,6 +90,42 @@ def by_lief(path: Path) -> Names:
     return names
 
 
+def strings_by_pefile(path: Path) -> tuple[set[tuple[str, str]], str]:
+    """Strings of the version resource and the fixed version."""
+    import pefile
+
+    with pefile.PE(str(path), fast_load=True) as pe:
+        pe.parse_data_directories([pefile.DIRECTORY_ENTRY["IMAGE_DIRECTORY_ENTRY_RESOURCE"]])
+        found: set[tuple[str, str]] = set()
+        for block in getattr(pe, "FileInfo", []):
+            for part in block:
+                for table in getattr(part, "StringTable", []):
+                    found |= {(key.decode(), value.decode().strip()) for key, value in table.entries.items()}
+        fixed = getattr(pe, "VS_FIXEDFILEINFO", None)
+        if not fixed:
+            return found, ""
+        high, low = fixed[0].FileVersionMS, fixed[0].FileVersionLS
+        return found, f"{high >> 16}.{high & 0xFFFF}.{low >> 16}.{low & 0xFFFF}"
+
+
+@pytest.mark.corpus
+def test_pefile_reads_the_same_version_strings() -> None:
+    seen = 0
+    for package in PACKAGES:
+        for path in files(package):
+            if path.stat().st_size > 20_000_000:
+                continue
+            version = read_pe(path).version
+            strings, fixed = strings_by_pefile(path)
+            assert (version.fixed_version if version else "") == fixed, path
+            ours_here = (version.company, version.product, version.file_version) if version else ("", "", "")
+            for key, value in zip(("CompanyName", "ProductName", "FileVersion"), ours_here, strict=True):
+                theirs = {text for name, text in strings if name == key}
+                assert value in theirs or (not value and not any(theirs)), path
+            seen += bool(version)
+    assert seen >= 15
+
+
 @pytest.mark.corpus
 @pytest.mark.parametrize("package", PACKAGES)
 def test_llvm_and_lief_read_the_same_names(package: str) -> None:

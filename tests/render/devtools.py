@@ -98,10 +98,15 @@ class Page:
             self.key(char, char)
 
     def requests(self) -> list[str]:
-        """Addresses asked for since the page was opened, but for the page itself and what it carries inside."""
+        """Addresses asked for since the page was opened, but for the page itself and what it carries inside.
+
+        What the page's own policy held back never left; the browser reports it as asked for and stopped.
+        """
         self.evaluate("1")
-        sent = (e["params"]["request"]["url"] for e in self.events if e["method"] == "Network.requestWillBeSent")
-        return [url for url in sent if not url.startswith("data:")][1:]
+        told = [event["params"] for event in self.events if event["method"].startswith("Network.")]
+        stopped = {params["requestId"] for params in told if params.get("blockedReason") == "csp"}
+        sent = [params for params in told if "request" in params and params["requestId"] not in stopped]
+        return [p["request"]["url"] for p in sent if not p["request"]["url"].startswith("data:")][1:]
 
     def complaints(self) -> list[str]:
         """Errors and warnings of the console, thrown exceptions."""

@@ -10,7 +10,8 @@ import typer
 from typer.core import TyperGroup
 
 from zcheck import __version__
-from zcheck.cli import check, db, diff, explain, rules, schema
+from zcheck.cli import ab, check, db, diff, explain, host, kernels, rules, schema, trace, undo
+from zcheck.cli import run as run_verb
 from zcheck.errors import EXIT_INTERNAL, EXIT_USAGE, ZcheckError
 
 
@@ -46,7 +47,7 @@ app = typer.Typer(
     name="zcheck",
     cls=_Group,
     help=_HELP,
-    epilog="zcheck APP is short for zcheck check APP. Nothing is executed and nothing is sent over a network.",
+    epilog="zcheck APP is short for zcheck check APP. A check executes nothing; nothing is ever sent over a network.",
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     no_args_is_help=True,
@@ -64,9 +65,15 @@ def _root(
 
 
 app.command("check")(check.check)
+app.command("host")(host.host)
+app.command("run", context_settings={"allow_interspersed_args": False})(run_verb.run)
+app.command("undo")(undo.undo)
+app.command("trace")(trace.trace)
+app.command("ab")(ab.ab)
 app.command("explain")(explain.explain)
 app.add_typer(db.app, name="db")
 app.add_typer(rules.app, name="rules")
+app.command("kernels")(kernels.kernels)
 app.command("diff")(diff.diff)
 app.command("schema")(schema.schema)
 

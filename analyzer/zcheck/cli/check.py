@@ -45,6 +45,17 @@ def check(
     tree: Annotated[bool, typer.Option("--tree", help="Show the dependency tree.")] = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show notes and all evidence.")] = False,
     evidence: Annotated[bool, typer.Option("--evidence", help="Print the evidence lines instead of a report.")] = False,
+    host: Annotated[
+        Path | None,
+        typer.Option(
+            "--host",
+            metavar="FILE_OR_ROOT",
+            help="JSON of zcheck host, or a folder laid out like a system drive; none looks at no PC.",
+        ),
+    ] = None,
+    zluda_dir: Annotated[
+        str | None, typer.Option("--zluda-dir", metavar="DIR", help="The folder with ZLUDA's files on that PC.")
+    ] = None,
     saved: Annotated[
         Path | None,
         typer.Option("--from", metavar="FILE", help="Judge saved evidence or a JSON report instead of APP."),
@@ -57,7 +68,9 @@ def check(
     """Say whether a program will run through ZLUDA, what stops it, and what to do next."""
     from zcheck.cli import output as out
     from zcheck.cli.data import coverage
-    from zcheck.cli.pipeline import Analysis, analyse, judge_analysis, together
+    from zcheck.cli.entry import Analysis
+    from zcheck.cli.known_pc import NO_PC, known_pc
+    from zcheck.cli.pipeline import analyse, judge_analysis, together
     from zcheck.cli.progress import Progress
     from zcheck.cli.saved import read_saved
     from zcheck.cli.stacks import stacks_of
@@ -69,6 +82,10 @@ def check(
     out.check_format(fmt)
     files = out.outputs_of(output or ())
     stacks = stacks_of(coverage(), zluda or (), launch_mode, hip_sdk, gpu, stack)
+    pc = known_pc(host, zluda_dir)
+    if pc is not None:
+        named = {"zluda": bool(zluda or stack), "hip_sdk": bool(hip_sdk or stack), "gpu": bool(gpu or stack)}
+        stacks = pc.over(stacks, named)
     if (app is None) == (saved is None):
         raise UsageError("name a program or folder to check (zcheck app.exe), or a saved file with --from")
     analyses: list[Analysis]
@@ -78,7 +95,7 @@ def check(
     else:
         assert app is not None
         progress = Progress()
-        bundle, analyses = analyse(app, progress)
+        bundle, analyses = analyse(app, stacks, progress)
         progress.done()
         target, skipped = app.name or str(app), bundle.skipped
     if evidence:
@@ -87,8 +104,8 @@ def check(
                 out.write(f"{chr(10) if number else ''}# {analysis.entry}\n")
             out.write("".join(f"{line(item)}\n" for item in analysis.evidence.items))
         return
-    assumed = ["Nothing is known about the PC: the stack is assumed to be installed as it should be."]
-    reports = [judge_analysis(each, stacks, each.entry, assumptions=assumed) for each in analyses]
+    assumed = pc.shown.said if pc is not None else (NO_PC,)
+    reports = [judge_analysis(each, stacks, each.entry, pc, assumed) for each in analyses]
     product = together(target, reports, skipped)
     how = out.options(redact, tree, verbose)
     out.save(product, files, how)

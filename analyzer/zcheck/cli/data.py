@@ -25,9 +25,9 @@ def coverage() -> Database:
 
 
 @lru_cache(maxsize=4)
-def rule_set(folder: Path | None = None) -> tuple[Rule, ...]:
+def rule_set(folder: Path | None = None, examples: bool = True) -> tuple[Rule, ...]:
     """The rules of ``folder``, or zcheck's own."""
-    return load_rules(folder or rules_folder())
+    return load_rules(folder or rules_folder(), examples)
 
 
 @lru_cache(maxsize=1)

@@ -170,6 +170,8 @@ def _facts(database: Database, name: str) -> dict[str, Any]:
             "library": item.library,
             "state": item.state,
             "since": item.since,
+            # Between v4 and this tag nobody read: the state may be older than the table says.
+            "since_may_be_older": item.since == database.first_read_after_gap,
             "until": item.until,
             "limit": item.limit or None,
             "source": item.source,
@@ -203,12 +205,17 @@ def _facts(database: Database, name: str) -> dict[str, Any]:
     return facts
 
 
+def _span(item: dict[str, Any]) -> str:
+    since = f"{item['since']} or earlier" if item["since_may_be_older"] else item["since"]
+    return since if item["until"] == item["since"] else f"{since} to {item['until'] or 'now'}"
+
+
 def _print_facts(facts: dict[str, Any]) -> None:
     if facts["history"]:
         rows = [
             [
                 item["library"],
-                item["since"] if item["until"] == item["since"] else f"{item['since']} to {item['until'] or 'now'}",
+                _span(item),
                 item["state"],
                 item["limit"] or "",
                 item["source"],
@@ -267,3 +274,50 @@ def show(
         _print_json({"date": database.date, **facts})
     else:
         _print_facts(facts)
+
+
+class Upstream(str, Enum):
+    """What a checkout is of."""
+
+    zluda = "zluda"
+    hipify = "hipify"
+
+
+@app.command("import")
+def import_(
+    upstream: Annotated[Upstream, typer.Argument(help="which upstream the checkout is of")],
+    checkout: Annotated[Path, typer.Argument(help="folder of its Git checkout (ZLUDA: with tags)")],
+    revision: Annotated[str, typer.Option(help="HIPIFY: branch, tag or commit to read")] = "HEAD",
+    write: Annotated[bool, typer.Option("--write", help="replace the tables; without it only compare")] = False,
+    tables: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option(help="folder of text tables instead of this installation's"),
+    ] = None,
+) -> None:
+    """Make tables again from an upstream checkout and say how they differ from what is there."""
+    from zcheck.coverage.importer import import_hipify, import_zluda, write_tables
+    from zcheck.coverage.locate import locate
+    from zcheck.errors import UsageError
+
+    folder = tables
+    if folder is None:
+        location = locate("coverage")
+        if location.packaged:
+            raise UsageError("this installation carries no text tables; name their folder with --tables")
+        folder = location.path
+    if upstream is Upstream.zluda:
+        made = import_zluda(checkout, folder)
+        typer.echo(f"{len(made.revisions)} releases read, {made.revisions[0]} to {made.revisions[-1]}")
+    else:
+        made = import_hipify(checkout, folder, revision)
+        typer.echo(f"commit {made.revisions[0]} read")
+    typer.echo(f"{next(iter(made.texts))}: {made.same:,} rows agree, {len(made.different):,} differ")
+    for where, name, read, there in made.different[:50]:
+        typer.echo(f"  {where} {name}: {read}; the table says {there}")
+    if len(made.different) > 50:
+        typer.echo(f"  … and {len(made.different) - 50:,} more")
+    if made.unread:
+        typer.echo(f"not in the tables, so not read: {', '.join(made.unread)}")
+    if write:
+        written = write_tables(folder, made)
+        typer.echo(f"written: {', '.join(written)}" if written else "nothing to write: the tables are as they were")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import shutil
 import sys
 from enum import Enum
 from pathlib import Path
@@ -12,7 +12,7 @@ import typer
 
 if TYPE_CHECKING:
     from zcheck.model.host import Host
-    from zcheck.render.redact import RedactionNames
+    from zcheck.render import RedactionNames
 
 
 class HostFormat(str, Enum):
@@ -57,10 +57,10 @@ def host(
     """Scan this PC: GPU, driver, HIP SDK, ZLUDA folder and what gets in their way. Files only, no network."""
     found = find_host(file, root=root, zluda_dir=zluda_dir, hip_dir=hip_dir, hipinfo=hipinfo)
     if redact if redact is not None else form in (HostFormat.markdown, HostFormat.issue):
-        from zcheck.render.redact import redact_product
+        from zcheck.render import redact_product
 
-        found = redact_product(found, redaction_names(root))
-    typer.echo(_written(found, form), nl=False)
+        found = redact_product(found, redaction_names(root or (file if file is not None and file.is_dir() else None)))
+    typer.echo(written(found, form), nl=False)
     if strict and any(check.level != "PASS" for check in found.checks):
         raise typer.Exit(1)
 
@@ -77,8 +77,8 @@ def find_host(
 
     Raises UsageError for options that contradict one another, InputError and DataError as read_host and load_host do.
     """
+    from zcheck.cli.data import coverage
     from zcheck.cli.host_tables import host_tables, zluda_exports
-    from zcheck.coverage.database import Database
     from zcheck.errors import UsageError
     from zcheck.host import HIPINFO_TIMEOUT, load_host, read_host
     from zcheck.parse.pe import read_pe
@@ -87,50 +87,43 @@ def find_host(
         raise UsageError("a saved list is shown as it is: leave --root, --zluda-dir and --hip-dir out")
     if file is not None and file.is_dir():
         root, file = file, None
-    database = Database.open()
-    try:
-        tables = host_tables(database)
-        if file is not None:
-            return load_host(file, tables)
-        return read_host(
-            root,
-            read_pe=read_pe,
-            tables=tables,
-            exports=lambda: zluda_exports(database),
-            zluda_dir=zluda_dir,
-            hip_dir=hip_dir,
-            hipinfo_timeout=HIPINFO_TIMEOUT if hipinfo else 0.0,
-        )
-    finally:
-        database.close()
-
-
-def redaction_names(root: Path | None) -> RedactionNames:
-    """The names to take out: of this machine, and of the faked root's host.yaml."""
-    import getpass
-    import platform
-
-    from zcheck.host import people
-    from zcheck.render.redact import RedactionNames
-
-    users, machines = [os.environ.get("USERNAME", "")], [os.environ.get("COMPUTERNAME", ""), platform.node()]
-    try:
-        users.append(getpass.getuser())
-    except (OSError, KeyError, ImportError):
-        pass  # a container without a password file has no user name to take out
-    if root is not None:
-        user, computer = people(root)
-        users.append(user)
-        machines.append(computer)
-    homes = [str(Path.home()), *(f"C:\\Users\\{user}" for user in users if user)]
-    return RedactionNames(
-        tuple(dict.fromkeys(name for name in users if name)),
-        tuple(dict.fromkeys(name for name in machines if name)),
-        tuple(dict.fromkeys(homes)),
+    if root is None and file is None:
+        if sys.platform != "win32" and (zluda_dir or hip_dir):
+            raise UsageError("--zluda-dir and --hip-dir are Windows paths: off Windows they go with --root")
+        zluda_dir, hip_dir = (str(Path(name).absolute()) if name else None for name in (zluda_dir, hip_dir))
+    tables = host_tables(coverage())
+    if file is not None:
+        return load_host(file, tables)
+    return read_host(
+        root,
+        read_pe=read_pe,
+        tables=tables,
+        exports=lambda: zluda_exports(coverage()),
+        zluda_dir=zluda_dir,
+        hip_dir=hip_dir,
+        hipinfo_timeout=HIPINFO_TIMEOUT if hipinfo else 0.0,
     )
 
 
-def _written(found: Host, form: HostFormat) -> str:
+def redaction_names(root: Path | None) -> RedactionNames:
+    """The names to take out: of this machine and its user, and of the faked root's host.yaml."""
+    from zcheck.cli.names import local_names
+    from zcheck.host import people
+    from zcheck.render import RedactionNames
+
+    names = local_names()
+    if root is None:
+        return names
+    user, computer = people(root)
+    return RedactionNames(
+        users=(*names.users, *([user] if user else [])),
+        machines=(*names.machines, *([computer] if computer else [])),
+        homes=(*names.homes, *([f"C:\\Users\\{user}"] if user else [])),
+    )
+
+
+def written(found: Host, form: HostFormat) -> str:
+    """The list in one format, ending in a line break."""
     import msgspec
 
     from zcheck.cli.host_format import as_issue, as_markdown, as_text
@@ -142,6 +135,12 @@ def _written(found: Host, form: HostFormat) -> str:
         return as_markdown(found)
     if form is HostFormat.issue:
         return as_issue(found, encoded)
-    text = as_text(found)
-    encoding = sys.stdout.encoding or "utf-8"
-    return text.encode(encoding, "replace").decode(encoding)
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    text = as_text(found, width)
+    try:
+        text.encode(sys.stdout.encoding or "utf-8")
+    except (LookupError, UnicodeEncodeError):
+        from zcheck.render.safe import ascii_text
+
+        return "\n".join(ascii_text(line) for line in text.split("\n"))
+    return text

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import textwrap
+
 from zcheck.model.host import Host, HostCheck
+from zcheck.render.safe import markdown_text, visible
 
 _ISSUE_LIMIT = 60_000
 """characters that an issue body may have with room to spare (GitHub takes 65,536)"""
@@ -24,19 +27,32 @@ def _sure(check: HostCheck) -> str:
     return "" if check.confidence == "high" else f" [{check.confidence} confidence]"
 
 
-def as_text(host: Host) -> str:
-    """One line a check, its fixes below; the worst first."""
+def as_text(host: Host, width: int | None = None) -> str:
+    """One line a check, its fixes below; the worst first. Lines are folded at ``width`` columns, where given."""
     lines = [_summary(host), ""]
     for check in host.checks:
-        lines.append(f"{check.level:4}  {check.text}{_sure(check)}")
-        lines += [f"      fix: {fix}" for fix in check.fix]
+        lines += _folded(f"{check.level:4}  {visible(check.text)}{_sure(check)}", width)
+        for fix in check.fix:
+            lines += _folded(f"      fix: {visible(fix)}", width)
     for problem in host.problems:
-        lines.append(f"note  {problem.path}: {problem.reason}")
+        lines += _folded(f"note  {visible(problem.path)}: {visible(problem.reason)}", width)
     return "\n".join(lines) + "\n"
 
 
+def _folded(line: str, width: int | None) -> list[str]:
+    """The line in pieces of at most ``width`` columns, later ones indented; paths are not broken."""
+    if width is None or len(line) <= width:
+        return [line]
+    indent = " " * (11 if line.startswith(" ") else 6)
+    return textwrap.wrap(
+        line, max(width, 40), subsequent_indent=indent, break_long_words=False, break_on_hyphens=False,
+        drop_whitespace=True, replace_whitespace=False, expand_tabs=False,
+    )  # fmt: skip
+
+
 def _cell(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*").replace("_", "\\_")
+    """Prose for markdown: no markup, no HTML, no table break."""
+    return markdown_text(text)
 
 
 def as_markdown(host: Host) -> str:
@@ -50,7 +66,7 @@ def as_markdown(host: Host) -> str:
 
 
 def as_issue(host: Host, encoded: str) -> str:
-    """What maintainers ask for, ready to paste: GPU, gfx, HIP version, driver, what is wrong, the report folded away."""
+    """What maintainers ask for, ready to paste: GPU, gfx, HIP version, driver, what is wrong, the report folded."""
     mine = [adapter for adapter in host.adapters if adapter.vendor == "AMD"] or list(host.adapters)
     gpu = "; ".join(adapter.name for adapter in mine) or "none found"
     gfx = "; ".join(adapter.gfx or "unknown" for adapter in mine) or "unknown"

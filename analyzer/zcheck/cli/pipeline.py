@@ -2,38 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from zcheck import __version__
-from zcheck.cli.data import coverage, name_lookups, rule_set, windows_dlls
+from zcheck.cli.data import coverage, rule_set
+from zcheck.cli.entry import Analysis, EntryReading
+from zcheck.cli.hidden import HiddenReader
 from zcheck.cli.progress import Progress
-from zcheck.coverage import runtime_start
 from zcheck.errors import InputError
 from zcheck.model.base import Skipped
 from zcheck.model.bundle import Bundle
-from zcheck.model.evidence import Evidence, Use
 from zcheck.model.facts import PeFacts
-from zcheck.model.graph import Graph
 from zcheck.model.report import SCHEMA, Applications, Report
 from zcheck.model.stack import Stack
 
+if TYPE_CHECKING:
+    from zcheck.cli.known_pc import KnownPc
+
 _LIBRARIES_READ = 400
 """libraries of a folder without a program that are read to see which only serve others"""
-
-
-@dataclass
-class Analysis:
-    """What was read about one entry, before any stack is looked at. ``facts`` is keyed by node id."""
-
-    entry: str
-    evidence: Evidence
-    graph: Graph | None = None
-    facts: dict[str, PeFacts] = field(default_factory=dict)
-    root: Path | None = None
-    skipped: tuple[Skipped, ...] = ()
-    hashes: dict[str, str] = field(default_factory=dict)
 
 
 class Reader:
@@ -62,8 +53,12 @@ class Reader:
         return self._facts[path]
 
 
-def analyse(target: Path, progress: Progress) -> tuple[Bundle, list[Analysis]]:
-    """The bundle of ``target`` and an analysis of each of its entries; raises InputError and UsageError."""
+def analyse(target: Path, stacks: Sequence[Stack], progress: Progress) -> tuple[Bundle, list[Analysis]]:
+    """The bundle of ``target`` and an analysis of each of its entries; raises InputError and UsageError.
+
+    Of ``stacks`` only the releases are looked at: the replay of device code is evidence per release.
+    """
+    from zcheck.cli.device import DeviceReader
     from zcheck.discover import discover
 
     bundle = discover(target)
@@ -71,9 +66,11 @@ def analyse(target: Path, progress: Progress) -> tuple[Bundle, list[Analysis]]:
     entries = _entries(bundle, reader)
     alone = len(entries) == 1
     found = []
-    for entry in entries:
-        if reader.read(entry, must=alone) is not None:
-            found.append(_analyse_entry(bundle, entry, reader))
+    with DeviceReader([stack.zluda for stack in stacks], next((s.gpu for s in stacks if s.gpu), None)) as device:
+        reading = EntryReading(bundle, reader, device, HiddenReader())
+        for entry in entries:
+            if reader.read(entry, must=alone) is not None:
+                found.append(reading.analyse(entry))
     if not found:
         raise InputError(reader.skipped[0].reason if reader.skipped else f"{target.name}: nothing to judge")
     return bundle, found
@@ -88,60 +85,36 @@ def _entries(bundle: Bundle, reader: Reader) -> Sequence[str]:
     from zcheck.resolve import top_modules
 
     read = {entry: facts for entry in bundle.entries if (facts := reader.read(entry)) is not None}
-    return top_modules(bundle, read) or bundle.entries
-
-
-def _analyse_entry(bundle: Bundle, entry: str, reader: Reader) -> Analysis:
-    from zcheck.collect import collect
-    from zcheck.resolve import Resolver
-
-    resolver = Resolver(bundle, entry, windows_dlls())
-    while paths := resolver.needed():
-        for path in paths:
-            resolver.add(path, reader.read(path))
-    graph = resolver.graph()
-    facts = {path: read for path, read in resolver.facts.items() if read is not None}
-    evidence = collect(graph, facts, name_lookups(), _runtime_start(entry, facts))
-    return Analysis(
-        entry=entry,
-        evidence=evidence,
-        graph=graph,
-        facts=facts,
-        root=Path(bundle.root),
-        skipped=(*bundle.skipped, *reader.skipped),
-    )
-
-
-def _runtime_start(entry: str, facts: Mapping[str, PeFacts]) -> list[Use]:
-    """For an entry that is NVIDIA's runtime itself: the driver functions that its every start calls, as measured."""
-    name = Path(entry).name
-    if coverage().library_of(name) != "cudart":
-        return []
-    version = facts[entry].version
-    return runtime_start(
-        coverage(), name, version.file_version if version else "", version.description if version else ""
-    )
+    top = top_modules(bundle, read) or bundle.entries
+    # NVIDIA's libraries beside a program's own serve it, whether or not an import says so.
+    own = [entry for entry in top if coverage().library_of(entry.rpartition("/")[2]) is None]
+    return own or top
 
 
 def judge_analysis(
     analysis: Analysis,
     stacks: Iterable[Stack],
     target: str,
-    host: Mapping[str, object] | None = None,
+    pc: KnownPc | None = None,
     assumptions: Sequence[str] = (),
 ) -> Report:
-    """The report on one analysed entry for every stack."""
+    """The report on one analysed entry for every stack; ``pc`` adds what the user's PC makes of each."""
     from zcheck.coverage import answer
     from zcheck.judge import Judged, build_report, judge
     from zcheck.match import build_context, match
 
-    database, rules = coverage(), rule_set()
+    database, rules = coverage(), rule_set(examples=False)
     judged = []
     for stack in stacks:
-        answers = answer(database, stack, analysis.evidence)
-        context = build_context(analysis.evidence, answers)
+        evidence = analysis.evidence
+        if pc is not None:
+            evidence = msgspec.structs.replace(evidence, items=(*evidence.items, *pc.facts(stack)))
+        answers = answer(
+            database, stack, evidence, pc.shown.components if pc else (), pc.shown.components_missing if pc else ()
+        )
+        context = build_context(evidence, answers)
         findings = match(rules, context)
-        judged.append(Judged(answers, judge(analysis.evidence, answers, findings, context.workload)))
+        judged.append(Judged(answers, judge(evidence, answers, findings, context.workload)))
     return build_report(
         version=__version__,
         database=database.date,
@@ -150,7 +123,8 @@ def judge_analysis(
         facts=analysis.facts,
         evidence=analysis.evidence,
         judged=judged,
-        host=dict(host) if host is not None else None,
+        device_code=analysis.device_code,
+        host=pc.document if pc is not None else None,
         skipped=analysis.skipped,
         assumptions=assumptions,
         hashes=analysis.hashes,

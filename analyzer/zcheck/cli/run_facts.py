@@ -202,7 +202,7 @@ def analysis_of(program: Path, stack: Stack) -> tuple[Report, Path]:
     from zcheck.cli.progress import Progress
 
     progress = Progress()
-    bundle, analyses = analyse(program, progress)
+    bundle, analyses = analyse(program, [stack], progress)
     progress.done()
     report = judge_analysis(analyses[0], [stack], analyses[0].entry)
     return report, Path(os.path.abspath(bundle.root))  # noqa: PTH100

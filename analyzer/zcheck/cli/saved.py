@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from zcheck.cli.pipeline import Analysis
+from zcheck.cli.entry import Analysis
 from zcheck.errors import DataError, InputError
 from zcheck.match.loader import parse_given
 from zcheck.model.evidence import Evidence

@@ -1,5 +1,5 @@
-"""Graph and facts to evidence: ``collect(...)``."""
+"""Graph and facts to evidence: ``collect(...)``; ``own_path_variants(...)`` for files that no edge leads to."""
 
-from zcheck.collect.collect import collect
+from zcheck.collect.collect import collect, own_path_variants
 
-__all__ = ["collect"]
+__all__ = ["collect", "own_path_variants"]

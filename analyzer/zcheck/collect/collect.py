@@ -66,7 +66,7 @@ def _file(node: Node, fact: PeFacts, role: Role, name: str) -> FileFact:
     return FileFact(
         name=name,
         role=role,
-        machine=fact.machine,
+        machine="x64" if fact.any_cpu else fact.machine,
         load=node.load,
         company=version.company if version else "",
         version=(version.file_version or version.fixed_version) if version else "",
@@ -94,14 +94,16 @@ def _uses(
     names: NameLookups,
     plugin: bool,
 ) -> Iterable[Item]:
+    if edge.kind == "dynamic":
+        return  # what is loaded by name is evidence by the name itself (collect/hidden.py), found or not
     library = names.library_of(edge.dll)
     operators = names.operators_of(edge.dll)
     role = roles[source.id]
     if library is None and operators is None:
-        if target.origin not in ("missing", "mismatch") or edge.kind == "dynamic":
+        if target.origin not in ("missing", "mismatch"):
             return
-        if plugin and names.host_provided(edge.dll):
-            return
+        if (plugin and names.host_provided(edge.dll)) or names.own_path_of(edge.dll) is not None:
+            return  # the host program or AMD's driver and SDK bring these along
     if operators is not None and library is None and role == "framework":
         return  # how a framework's own DLLs use one another says nothing about the program
     found = {"missing": "missing", "mismatch": "mismatch", "bundle": "bundle"}.get(target.origin, "system")
@@ -130,7 +132,9 @@ def _runtime_needs_driver(items: Iterable[Item], names: NameLookups) -> list[Ite
         if isinstance(item, Use) and names.library_of(item.dll) == "cudart" and item.role != "vendor"
     )
     return [
-        Use("vendor", dll, "dynamic", "nvcuda.dll", load="later", init=True, because="the CUDA runtime loads the driver")
+        Use(
+            "vendor", dll, "dynamic", "nvcuda.dll", load="later", init=True, because="the CUDA runtime loads the driver"
+        )
         for dll in runtimes
     ]
 
@@ -145,6 +149,15 @@ def _own_paths(graph: Graph, nodes: Mapping[str, Node], shown: Mapping[str, str]
         api = names.own_path_of(node.name)
         if api is not None and node.origin == "bundle":
             yield OwnPath(api, shown[node.id], "in the bundle")
+
+
+def own_path_variants(facts: Mapping[str, PeFacts], names: NameLookups) -> list[OwnPath]:
+    """Own AMD paths of bundle files that no edge leads to: alternatives chosen at run time. ``facts`` by path."""
+    found = []
+    for path, fact in facts.items():
+        apis = {api: item.dll for item in fact.imports if (api := names.own_path_of(item.dll)) is not None}
+        found += [OwnPath(api, path, f"a variant in the bundle that imports {dll}") for api, dll in apis.items()]
+    return found
 
 
 def _frameworks(

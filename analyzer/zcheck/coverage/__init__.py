@@ -9,7 +9,7 @@ from pathlib import Path
 from zcheck.coverage.answers import answer
 from zcheck.coverage.database import Database
 from zcheck.coverage.frameworks import framework_names
-from zcheck.coverage.locate import locate
+from zcheck.coverage.locate import locate as _locate
 from zcheck.coverage.measured import runtime_start
 
 __all__ = ["Database", "answer", "framework_names", "rules_folder", "runtime_start"]
@@ -17,4 +17,4 @@ __all__ = ["Database", "answer", "framework_names", "rules_folder", "runtime_sta
 
 def rules_folder() -> Path:
     """The folder of rule files that belongs to this installation or checkout."""
-    return locate("rules").path
+    return _locate("rules").path

@@ -7,7 +7,9 @@ library, which nobody would place); the bundle's own file stays (``passed-throug
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 
 import msgspec
 
@@ -15,7 +17,7 @@ from zcheck.coverage.database import Database
 from zcheck.coverage.frameworks import framework_names, operator_answers
 from zcheck.coverage.hip_needs import missing_components
 from zcheck.coverage.measured import Measured, runtime_version
-from zcheck.model.coverage import HipSdk, Release, ReleaseLibrary
+from zcheck.model.coverage import Component, HipSdk, Release, ReleaseLibrary
 from zcheck.model.evidence import Evidence, FileFact, Use
 from zcheck.model.stack import Answers, FunctionAnswer, LibraryAnswer, Stack
 
@@ -32,10 +34,19 @@ class _Asked:
     """a framework's DLL: the functions are C++ operators, and the library id is the framework's operator table"""
 
 
-def answer(database: Database, stack: Stack, evidence: Evidence) -> Answers:
-    """The answers of ``stack`` to all that ``evidence`` names; raises UsageError for an unknown release or SDK."""
+def answer(
+    database: Database,
+    stack: Stack,
+    evidence: Evidence,
+    present: Collection[str] = (),
+    missing: Collection[str] = (),
+) -> Answers:
+    """The answers of ``stack`` to all that ``evidence`` names; raises UsageError for an unknown release or SDK.
+
+    ``present`` and ``missing`` are HIP components that a PC was seen to have or lack, whatever its SDK's table says.
+    """
     release = database.resolve_release(stack.zluda)
-    sdk = database.hip_sdk(stack.hip_sdk)
+    sdk = _seen(database.hip_sdk(stack.hip_sdk), present, missing)
     machine = _entry_machine(evidence)
     shipped = {library.library: library for library in database.libraries(release)}
     measured = Measured(database, release)
@@ -48,7 +59,9 @@ def answer(database: Database, stack: Stack, evidence: Evidence) -> Answers:
             continue
         table = _table(database, release, asked.library, machine)
         library = _library(database, asked, shipped.get(table) if table else None, stack, sdk)
-        if library.provision == "replaced":
+        if asked.library == "cudart_hybrid":
+            functions += _hybrid(measured, asked)
+        elif library.provision == "replaced":
             functions += _replaced(database, release, table or asked.library, asked, library)
         elif asked.library == "cudart":
             versions = measured.versions(_runtime(evidence, asked.dll))
@@ -65,6 +78,17 @@ def answer(database: Database, stack: Stack, evidence: Evidence) -> Answers:
         components_missing=sdk.with_state("no"),
         components_unknown=sdk.with_state("unknown"),
     )
+
+
+def _seen(sdk: HipSdk, present: Collection[str], missing: Collection[str]) -> HipSdk:
+    """The SDK with what a PC shows in place of what the table says."""
+    if not present and not missing:
+        return sdk
+    known = {component.name: component for component in sdk.components}
+    for name, included in (*((name, "yes") for name in present), *((name, "no") for name in missing)):
+        before = known.get(name, Component(name, included))
+        known[name] = msgspec.structs.replace(before, included=included, dlls=() if included == "no" else before.dlls)
+    return msgspec.structs.replace(sdk, components=tuple(known.values()))
 
 
 def _entry_machine(evidence: Evidence) -> str:
@@ -85,7 +109,7 @@ def _asked(database: Database, evidence: Evidence) -> list[_Asked]:
         operators = frameworks.operators_of(dll)
         library = operators or database.library_of(dll)
         if library is not None:
-            in_bundle = dll in files or any(use.found == "bundle" for use in group)
+            in_bundle = any(fnmatchcase(file, dll) for file in files) or any(use.found == "bundle" for use in group)
             names = tuple(dict.fromkeys(use.function for use in group if use.function))
             asked.append(_Asked(group[0].dll, library, in_bundle, names, operators is not None))
     return asked
@@ -113,8 +137,13 @@ def _library(
     if shipped is None:
         return own
     name = asked.dll.lower()
-    injected = name in (dll.lower() for dll in shipped.injected)
-    file = next((dll for dll in shipped.dll_names if dll.lower().rsplit("/", 1)[-1] == name), None)
+    # The 32-bit driver DLL has a folder and a launcher of its own (32\\zluda.exe).
+    # NVIDIA's hybrid runtime, which a release ships, is loaded by its driver DLL.
+    injected = any(fnmatchcase(dll.lower(), name) for dll in shipped.injected) or shipped.library in (
+        "nvcuda32",
+        "cudart_hybrid",
+    )
+    file = next((dll for dll in shipped.dll_names if fnmatchcase(dll.lower().rsplit("/", 1)[-1], name)), None)
     # Files without a CUDA version in their name (cublas.dll) are meant to be renamed to the one the program loads.
     rename = next((dll for dll in shipped.dll_names if name.startswith(dll.lower().removesuffix(".dll") + "64_")), None)
     placed = injected or stack.launch_mode == "staged"
@@ -139,6 +168,15 @@ def _runtime(evidence: Evidence, dll: str) -> str:
         if isinstance(item, FileFact) and item.name.rsplit("/", 1)[-1].lower() == dll.lower():
             return runtime_version(dll, item.version, item.description)
     return runtime_version(dll)
+
+
+def _hybrid(measured: Measured, asked: _Asked) -> list[FunctionAnswer]:
+    """Functions of CUDA 13's hybrid runtime: NVIDIA's file, measured only as the runtime DLLs of CUDA 13."""
+    versions = measured.versions("13")
+    return [
+        msgspec.structs.replace(measured.runtime(name, versions), library=asked.library, confidence="medium")
+        for name in asked.functions
+    ]
 
 
 def _replaced(

@@ -47,8 +47,8 @@ def table_files(folder: Path) -> list[Path]:
 
 
 def tables_hash(folder: Path) -> str:
-    """Hash (hex) of all tables' names and bytes and of the compiled form's number: the key of the compiled file."""
-    digest = hashlib.sha256(f"zcheck coverage {SCHEMA}\n".encode())
+    """Hash (hex) of all tables' names and bytes and of the compiled form: the key of the compiled file."""
+    digest = hashlib.sha256(f"zcheck coverage {SCHEMA} {PLAIN!r} {SPREAD!r}\n".encode())
     for path in table_files(folder):
         data = path.read_bytes()
         digest.update(f"{path.relative_to(folder).as_posix()} {len(data)}\n".encode())

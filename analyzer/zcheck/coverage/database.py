@@ -6,7 +6,6 @@ the mixins of ``hip``, ``cuda``, ``zluda`` and ``names``.
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from functools import cached_property
@@ -16,6 +15,8 @@ from typing import Any
 from zcheck.coverage.cuda import CudaTables
 from zcheck.coverage.hip import HipTables
 from zcheck.coverage.locate import open_database
+from zcheck.coverage.replay_facts import PtxTables, tables_from
+from zcheck.coverage.tables import PLAIN
 from zcheck.coverage.zluda import ZludaTables
 from zcheck.model.base import Confidence
 from zcheck.model.coverage import Release, StateRange
@@ -33,6 +34,10 @@ class Database(ZludaTables, HipTables, CudaTables):
     def open(cls, tables: Path | None = None, cache: Path | None = None) -> Database:
         """The database of this installation, or of the tables in a folder; raises DataError when it cannot be had."""
         return cls(open_database(tables, cache))
+
+    def ptx_tables(self) -> PtxTables:
+        """The tables that a replay needs."""
+        return tables_from(self._connection)
 
     def close(self) -> None:
         """Close the connection; the object answers nothing afterwards."""
@@ -54,6 +59,24 @@ class Database(ZludaTables, HipTables, CudaTables):
         if not rows:
             raise KeyError(key)
         return f"{rows[0][0]}@{rows[0][1]}: {rows[0][2]}"
+
+    @cached_property
+    def _columns(self) -> dict[str, list[str]]:
+        return {table.name: [row[1] for row in self.query(f"PRAGMA table_info({table.name})")] for table in PLAIN}
+
+    def rows(self, table: str, **where: str) -> list[dict[str, str]]:
+        """Rows of a table as the text tables have them (names: ``tables.PLAIN``), where columns equal these values.
+
+        For facts that no other method speaks of: ``rows("cuda_device_code", dll="cufft64_11.dll")``. Raises KeyError
+        for an unknown table or column.
+        """
+        columns = self._columns[table]
+        for column in where:
+            if column not in columns:
+                raise KeyError(f"{table}.{column}")
+        condition = " AND ".join(f'"{column}" = ?' for column in where) or "1"
+        found = self.query(f'SELECT * FROM "{table}" WHERE {condition} ORDER BY rowid', list(where.values()))
+        return [dict(zip(columns, row, strict=True)) for row in found]
 
     def document(self, name: str) -> str | None:
         """Text of a YAML document of ``coverage_db/`` (``frameworks.yaml``), None when there is none."""
@@ -94,35 +117,23 @@ class Database(ZludaTables, HipTables, CudaTables):
         CUDA library; ``unknown``: the release or the library was not read.
         """
         stands_in = {library: self.table_library(release, library) for library in {asked[0] for asked in names}}
-        wanted: dict[str, set[str]] = {}
-        for library, name in names:
-            wanted.setdefault(stands_in[library], set()).add(name)
-        found: dict[tuple[str, str], tuple[Any, ...]] = {}
-        for library, batch in wanted.items() if release.read else ():
-            rows = self.query(
-                "SELECT f.name, f.state, f.run_since, f.run_until, f.limit_text, f.source, f.refined"
-                " FROM json_each(?) AS asked CROSS JOIN function_state AS f"
-                " ON f.library = ? AND f.name = asked.value AND f.since <= ? AND f.until >= ?",
-                (json.dumps(sorted(batch)), library, release.order, release.order),
-            )
-            for row in rows:
-                found[library, row[0]] = row
+        rows = self._release_rows(release)
         absent = {library: self._absent(release, library) for library in stands_in}
         main = self.nearest_main(release) or release
         read_at, declared_at = self.tree(main), self.tree(release)
-        families, newest, tags = self.family_names, self.newest_order, self.tags
+        family_names, newest, tags = self.family_names, self.newest_order, self.tags
         answers: list[FunctionAnswer] = []
         for library, name in names:
-            row_ = found.get((stands_in[library], name))
-            if row_ is None:
+            row = rows.get((stands_in[library], name))
+            if row is None:
                 state, source, confidence = absent[library]
                 answers.append(
                     FunctionAnswer(
-                        library, name, state, source=source, confidence=confidence, families=families.get(name, ())
+                        library, name, state, source=source, confidence=confidence, families=family_names(name)
                     )
                 )
                 continue
-            _, state, since, until, limit, path, refined = row_
+            state, since, until, limit, path, refined = row
             exact = release.is_main or not (refined or state == "implemented")
             answers.append(
                 FunctionAnswer(
@@ -134,10 +145,25 @@ class Database(ZludaTables, HipTables, CudaTables):
                     limit or None,
                     f"{read_at}:{path}" if path else f"{declared_at} (exports of {library})",
                     "high" if exact else "medium",
-                    families.get(name, ()),
+                    family_names(name),
                 )
             )
         return answers
+
+    @cached_property
+    def _row_cache(self) -> dict[str, dict[tuple[str, str], tuple[Any, ...]]]:
+        return {}
+
+    def _release_rows(self, release: Release) -> dict[tuple[str, str], tuple[Any, ...]]:
+        # One question for the whole release (some 3,000 rows, a few milliseconds) serves every later batch.
+        if release.tag not in self._row_cache:
+            rows = self.query(
+                "SELECT library, name, state, run_since, run_until, limit_text, source, refined FROM function_state"
+                " WHERE ? BETWEEN since AND until",
+                (release.order,),
+            )
+            self._row_cache[release.tag] = {row[:2]: row[2:] for row in rows}
+        return self._row_cache[release.tag]
 
     def _absent(self, release: Release, library: str) -> tuple[State, str | None, Confidence]:
         """State, source and confidence of a function that no row of this library has."""

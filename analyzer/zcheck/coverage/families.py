@@ -6,7 +6,9 @@ the tables of exports grow.
 
 from __future__ import annotations
 
+import csv
 import re
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -56,3 +58,17 @@ def families(folder: Path) -> list[tuple[str, str, str, str]]:
     """The rows that ``names/families.csv`` of this folder ought to hold."""
     _, rules = read_table(folder / "names/family_rules.csv")
     return expand([(row[0], row[1], row[2], row[3]) for row in rules], exported_names(folder))
+
+
+def write_families(folder: Path) -> int:
+    """Make ``names/families.csv`` of this folder again; how many rows it has. Raises DataError."""
+    rows = families(folder)
+    with open(folder / "names/families.csv", "w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["name", "library", "family", "kind"])
+        writer.writerows(rows)
+    return len(rows)
+
+
+if __name__ == "__main__":
+    write_families(Path(sys.argv[1]))

@@ -49,6 +49,20 @@ def cache_folder() -> Path:
     return platformdirs.user_cache_path("zcheck", appauthor=False) / "coverage"
 
 
+_KEPT = 4
+"""compiled files that stay in the cache: of this state of the tables and of the latest others"""
+
+
+def _prune(cache: Path, target: Path) -> None:
+    """Remove compiled files of older states of the tables; what cannot be removed (in use, not ours) stays."""
+    with contextlib.suppress(OSError):
+        others = [path for path in cache.glob("*.sqlite") if path != target]
+        others.sort(key=lambda path: path.stat().st_mtime, reverse=True)
+        for path in others[_KEPT - 1 :]:
+            with contextlib.suppress(OSError):
+                path.unlink()
+
+
 def compiled_file(tables: Path, cache: Path | None = None) -> Path:
     """The compiled form of ``tables`` in the cache, made when it is not there; safe with several processes at once.
 
@@ -68,11 +82,25 @@ def compiled_file(tables: Path, cache: Path | None = None) -> Path:
         except OSError:
             if not target.exists():  # Windows refuses to replace a file that another process has open
                 raise
+    _prune(cache, target)
     return target
 
 
 def _read_only(path: Path) -> sqlite3.Connection:
     return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True, check_same_thread=False)
+
+
+def _open_cached(tables: Path, cache: Path | None) -> sqlite3.Connection:
+    """The compiled file of the cache; one that is damaged, or went while it was opened, is made again once."""
+    for _ in range(2):
+        path = compiled_file(tables, cache)
+        try:
+            connection = _read_only(path)
+            connection.execute("SELECT value FROM meta LIMIT 1").fetchone()
+            return connection
+        except sqlite3.DatabaseError:
+            path.unlink(missing_ok=True)
+    raise OSError(f"{path} cannot be kept")
 
 
 def open_database(tables: Path | None = None, cache: Path | None = None) -> sqlite3.Connection:
@@ -86,7 +114,7 @@ def open_database(tables: Path | None = None, cache: Path | None = None) -> sqli
         if location.packaged:
             return _read_only(location.path)
         with contextlib.suppress(OSError):
-            return _read_only(compiled_file(location.path, cache))
+            return _open_cached(location.path, cache)
         connection = sqlite3.connect(":memory:", check_same_thread=False)
         compile_tables(location.path, connection)
         return connection

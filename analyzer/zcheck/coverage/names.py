@@ -24,7 +24,8 @@ class LibraryNames:
 
     def match(self, dll: str) -> DllName | None:
         """The CUDA library that this DLL name (with or without folders) stands for, None when it is none."""
-        name = re.split(r"[\\/]", dll)[-1].lower()
+        # ``cublas64_*.dll``: digits that only the running program knows; any stand for them here.
+        name = re.split(r"[\\/]", dll)[-1].lower().replace("*", "12")
         if name not in self._known:
             self._known[name] = self._find(name) if self._any.fullmatch(name) else None
         return self._known[name]
@@ -55,24 +56,33 @@ class NameTables(Asker):
     @cached_property
     def known_libraries(self) -> frozenset[str]:
         """Ids of all CUDA libraries that the tables name."""
-        return frozenset(row[0] for row in self.query("SELECT DISTINCT library FROM dll_name"))
+        rows = self.query("SELECT library FROM dll_name UNION SELECT library FROM function_state")
+        return frozenset(row[0] for row in rows)
 
     @cached_property
-    def _families(self) -> dict[str, tuple[Family, ...]]:
+    def _family_rows(self) -> dict[str, list[tuple[str, str, str, str]]]:
         # A few thousand rows: reading them at once costs less than one batch of look-ups.
         rows = self.query(
             "SELECT name, family, kind, library FROM family UNION ALL SELECT name, family, kind, library FROM operator"
         )
-        found: dict[str, list[Family]] = defaultdict(list)
-        for row in rows:
-            found[row[0]].append(Family(*row))
-        return {name: tuple(items) for name, items in found.items()}
+        found: dict[str, list[tuple[str, str, str, str]]] = defaultdict(list)
+        for name, family, kind, library in rows:
+            found[name].append((name, family, kind, library))
+        return dict(found)
 
     @cached_property
-    def family_names(self) -> dict[str, tuple[str, ...]]:
-        """exact name → names of its workload families, each once."""
-        return {name: tuple(dict.fromkeys(i.family for i in items)) for name, items in self._families.items()}
+    def _family_names(self) -> dict[str, tuple[str, ...]]:
+        return {}
+
+    def family_names(self, name: str) -> tuple[str, ...]:
+        """Names of the workload families of one exact name, each once."""
+        known = self._family_names.get(name)
+        if known is None:
+            rows = self._family_rows.get(name)
+            known = self._family_names[name] = tuple(dict.fromkeys(row[1] for row in rows)) if rows else ()
+        return known
 
     def families(self, names: Iterable[str]) -> dict[str, tuple[Family, ...]]:
         """Workload families by exact name; names without one are left out."""
-        return {name: self._families[name] for name in names if name in self._families}
+        known = self._family_rows
+        return {name: tuple(Family(*row) for row in known[name]) for name in names if name in known}

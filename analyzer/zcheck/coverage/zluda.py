@@ -40,6 +40,13 @@ class ZludaTables(NameTables):
         """Number of the newest upstream release."""
         return max(number for number in self._by_order if number < 1000)
 
+    @cached_property
+    def first_read_after_gap(self) -> str:
+        """Tag before which releases were not read: what holds since it may be older."""
+        unread = {item.tag.rsplit(".", 1)[0] for item in self._releases.values() if not item.read}
+        later = [item for item in self._by_order.values() if item.tag.rsplit(".", 1)[0] in unread]
+        return min(later, key=lambda item: item.order).tag if later else ""
+
     def releases(self) -> list[Release]:
         """All releases: upstream oldest first, forks, then those that were not read."""
         return list(self._releases.values())
@@ -122,8 +129,15 @@ class ZludaTables(NameTables):
 
     def capabilities(self, release: Release) -> dict[str, Capability]:
         """Capability columns of a release; what was read at its nearest main release only is of medium confidence."""
-        if not release.read:
-            return {}
+        if release.tag not in self._capability_cache:
+            self._capability_cache[release.tag] = self._capabilities(release) if release.read else {}
+        return dict(self._capability_cache[release.tag])
+
+    @cached_property
+    def _capability_cache(self) -> dict[str, dict[str, Capability]]:
+        return {}
+
+    def _capabilities(self, release: Release) -> dict[str, Capability]:
         found: dict[str, Capability] = {}
         main = self.nearest_main(release)
         for confidence, asked in (("high", release), ("medium", main)):

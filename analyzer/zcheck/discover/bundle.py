@@ -84,8 +84,8 @@ def _folder(target: Path, limits: Limits) -> Bundle:
     for file in files:
         if file.kind != "pe" or not file.path.lower().endswith(PROGRAMS):
             continue
-        if _is_helper(file.path):
-            walk.skipped.append(Skipped(path=shown(file.path), reason="a helper of the installer or package manager"))
+        if reason := _helper(file.path, walk):
+            walk.skipped.append(Skipped(path=shown(file.path), reason=reason))
         else:
             programs.append(file.path)
     entries = programs or _libraries(files)
@@ -111,9 +111,21 @@ def _libraries(files: Iterable[BundleFile]) -> list[str]:
     return found or [file.path for file in files if file.kind == "pe"]
 
 
-def _is_helper(path: str) -> bool:
-    name = path.rpartition("/")[2].lower()
-    return name in _HELPERS or name.startswith(("unins0", "uninstall"))
+def _helper(path: str, walk: Walk) -> str:
+    """Why a program of a folder is none that a person asks about; empty for all others."""
+    folder, _, name = path.rpartition("/")
+    lower = name.lower()
+    if lower in _HELPERS or lower.startswith(("unins0", "uninstall")):
+        return "a helper of the installer or package manager"
+    if folder.lower().endswith("venv/scripts/nt"):
+        return "a template for virtual environments"
+    if lower == "pythonw.exe" and f"{folder}/python.exe".lstrip("/") in walk.files:
+        return "the same interpreter as the python.exe beside it"
+    outer, _, own = folder.rpartition("/")
+    places = (f"{outer}/python.exe".lstrip("/"), f"{folder}/python.exe")
+    if own.lower() == "scripts" and lower != "python.exe" and any(place in walk.files for place in places):
+        return "a launcher of an installed Python package"
+    return ""
 
 
 def _bundle(root: Path, entries: tuple[str, ...], walk: Walk, program: bool) -> Bundle:

@@ -32,8 +32,9 @@ class Walk:
     def add(self, folder: str = "", recursive: bool = True) -> None:
         """Walks one folder, given relative to the root with ``/``; none is walked twice."""
         queue = deque([(folder, 0)])
-        while queue:
-            relative, depth = queue.popleft()
+        links: deque[tuple[str, int]] = deque()  # taken last, so that a file goes by the path it really has
+        while queue or links:
+            relative, depth = queue.popleft() if queue else links.popleft()
             here = self.root / relative if relative else self.root
             try:
                 state = here.stat()
@@ -63,7 +64,8 @@ class Walk:
             if depth >= MAX_DEPTH and below:
                 self._skip(relative, f"folders more than {MAX_DEPTH} levels deep were not looked at")
                 continue
-            queue.extend((path, depth + 1) for path in below)
+            for path in below:
+                (links if (self.root / path).is_symlink() else queue).append((path, depth + 1))
 
     def _is_folder(self, entry: os.DirEntry[str], path: str) -> bool:
         """Notes a file, or says that the entry is a folder to walk."""

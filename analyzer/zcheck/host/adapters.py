@@ -1,24 +1,19 @@
-"""What the adapters of a PC are: vendor, gfx and how it was found, support by HIP SDK and ZLUDA, and how sure that is."""
+"""What the adapters of a PC are: vendor, gfx and how it was found, support by HIP SDK and ZLUDA."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 
 import msgspec
 
 from zcheck.host.hipinfo import Device
-from zcheck.model.host import Adapter, GfxFound, GpuRun, HostTables, Ladder, PciGpu
+from zcheck.model.host import Adapter, GfxFound, HostTables, PciGpu
 
 _PCI = re.compile(r"VEN_([0-9A-F]{4})&DEV_([0-9A-F]{4})", re.IGNORECASE)
 _VENDORS = {"1002": "AMD", "1022": "AMD", "10de": "NVIDIA", "8086": "Intel", "1414": "Microsoft"}
 # Words that stand in some lists of one card and not in others; they never tell two chips apart.
 _NOISE = frozenset(
     ["amd", "radeon", "tm", "r", "rx", "pro", "graphics", "ati", "series", "gpu", "the", "laptop", "desktop"]
-)
-# Models of one number and another chip differ by these.
-_KEPT = frozenset(
-    ["xt", "xtx", "gre", "m", "s", "ti", "vii", "vega", "fury", "nano", "dual", "slot", "ai", "max", "max+"]
 )
 RDNA = ("RDNA1", "RDNA2", "RDNA3", "RDNA3.5", "RDNA4")
 """generations that ZLUDA supports: Radeon RX 5000 and newer (its FAQ, v5 and later)"""
@@ -28,7 +23,9 @@ def words(name: str) -> frozenset[str]:
     """The words of a GPU name that tell models apart: ``AMD Radeon(TM) RX 7900 XTX`` gives 7900 and xtx."""
     spaced = re.sub(r"(?i)(?<=\d)(?=(xtx|xt|gre|ti)\b)", " ", name)
     found = re.findall(r"[a-z]*\d+[a-z]*|[a-z+]+", spaced.casefold())
-    return frozenset(word for word in found if word not in _NOISE and (word in _KEPT or any(c.isdigit() for c in word)))
+    kept = frozenset(word for word in found if word not in _NOISE)
+    told = kept & {"vii", "vega"} or any(char.isdigit() for word in kept for char in word)
+    return kept if told else frozenset()
 
 
 def vendor_of(adapter: Adapter) -> str:
@@ -80,7 +77,7 @@ def generation_of(gfx: str, tables: HostTables) -> str:
 
 
 def sdk_support(gfx: str, name: str, tables: HostTables) -> dict[str, str]:
-    """AMD's word by HIP SDK version: for this very model where listed, else the best said of its gfx, else not listed."""
+    """AMD's word by HIP SDK version: for this model where listed, else the best said of its gfx, else not listed."""
     order = ("full", "runtime only", "none")
     mine = words(name)
     result: dict[str, str] = {}
@@ -104,21 +101,8 @@ def zluda_support(gfx: str, generation: str, tables: HostTables) -> str:
     return "not supported" if generation.startswith(("GCN", "CDNA")) else "unknown"
 
 
-def ladder(gfx: str, zluda: str, sdk: Iterable[str], runs: Iterable[GpuRun]) -> Ladder:
-    """The step of the evidence ladder: verified only by a recorded passing run on this gfx (design section 2)."""
-    if not gfx:
-        return "unknown"
-    if any(run.gfx == gfx and run.outcome == "passed" for run in runs):
-        return "verified"
-    if zluda == "not supported":
-        return "unsupported"
-    if zluda == "supported" and "full" in sdk:
-        return "unverified candidate"
-    return "experimental" if zluda == "supported" else "unknown"
-
-
 def identify(adapter: Adapter, tables: HostTables) -> Adapter:
-    """The adapter with vendor, gfx, generation, support and ladder step filled in; what it knew already is kept."""
+    """The adapter with vendor, gfx, generation, support filled in; what it knew already is kept."""
     vendor = adapter.vendor or vendor_of(adapter)
     if vendor != "AMD":
         return msgspec.structs.replace(adapter, vendor=vendor)
@@ -136,7 +120,6 @@ def identify(adapter: Adapter, tables: HostTables) -> Adapter:
     if integrated is None:
         integrated = next((known.apu for known in tables.gfx if known.gfx == gfx), None)
     support = sdk_support(gfx, adapter.name, tables) if gfx else {}
-    zluda = zluda_support(gfx, generation, tables)
     return msgspec.structs.replace(
         adapter,
         vendor=vendor,
@@ -145,8 +128,7 @@ def identify(adapter: Adapter, tables: HostTables) -> Adapter:
         generation=generation,
         integrated=integrated,
         hip_sdk=support,
-        zluda=zluda,
-        status=ladder(gfx, zluda, support.values(), tables.runs),
+        zluda=zluda_support(gfx, generation, tables),
     )
 
 

@@ -1,4 +1,4 @@
-"""Lines on what gets in the way: PATH, leftovers of NVIDIA, known bad builds, paths that a part of the stack cannot take."""
+"""Lines on what gets in the way: PATH, leftovers of NVIDIA, known bad builds, paths that some part cannot take."""
 
 from __future__ import annotations
 
@@ -100,8 +100,8 @@ def check_leftovers(
                 HostCheck(
                     known("zluda-in-system32"),
                     "WARN",
-                    f"{row.path} is not NVIDIA's: a ZLUDA copied into System32 serves every program, and the next driver "
-                    "or ZLUDA update does not renew it",
+                    f"{row.path} is not NVIDIA's: a ZLUDA copied into System32 serves every program, and no "
+                    "ZLUDA update renews it",
                     value=row.name,
                     subject=row.path,
                     fix=("Delete it and start programs through zluda.exe.",),
@@ -198,9 +198,11 @@ def check_paths(source: Source, active: HipRoot | None, folders: tuple[ZludaFold
     for path, part in places:
         if not path.isascii():
             why = (
-                "zluda.exe hands the paths of its DLLs to Windows as UTF-8 through an ANSI call, so the program does not start"
+                "zluda.exe hands the paths of its DLLs to Windows as UTF-8 through an ANSI call, "
+                "so the program does not start"
                 if part == "ZLUDA"
-                else "rocBLAS and hipBLASLt open their kernel files by narrow paths, which need not reach a folder named like this"
+                else "rocBLAS and hipBLASLt open their kernel files by narrow paths, "
+                "which need not reach a folder named like this"
             )
             checks.append(
                 HostCheck(
@@ -273,8 +275,8 @@ def check_off_path(
                     HostCheck(
                         known("hip-sdk-off-path"),
                         "MISS",
-                        f"{row.name} in {folder.path} imports {', '.join(needed)}; {bin_folder} has it but is not on PATH, "
-                        "and this ZLUDA does not read HIP_PATH",
+                        f"{row.name} in {folder.path} imports {', '.join(needed)}; {bin_folder} has it but is "
+                        "not on PATH, and this ZLUDA does not read HIP_PATH",
                         value=bin_folder,
                         subject=row.name,
                         fix=(f"Add {bin_folder} to PATH of the program.",),

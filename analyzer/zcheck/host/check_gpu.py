@@ -15,6 +15,24 @@ def amd(adapters: Iterable[Adapter]) -> list[Adapter]:
     return [adapter for adapter in adapters if adapter.vendor == "AMD"]
 
 
+def meant(adapters: Iterable[Adapter]) -> list[Adapter]:
+    """The AMD adapters that somebody would compute on: not the integrated one where a dedicated one is there."""
+    mine = amd(adapters)
+    dedicated = [adapter for adapter in mine if not adapter.integrated]
+    return dedicated or mine
+
+
+def advised_sdk(adapter: Adapter, version: str) -> str:
+    """The HIP SDK that lists the adapter in full: the next newer than ``version``, else the newest; or empty."""
+
+    def number(text: str) -> tuple[int, ...]:
+        return tuple(int(part) for part in text.split(".") if part.isdigit())
+
+    full = sorted((one for one, word in adapter.hip_sdk.items() if word == "full" and one != version), key=number)
+    newer = [one for one in full if number(one) > number(version)]
+    return newer[0] if newer else full[-1] if full else ""
+
+
 def chosen(adapters: Iterable[Adapter], visible: str) -> list[Adapter]:
     """The AMD adapters that HIP_VISIBLE_DEVICES leaves, in its order; all without it."""
     mine = sorted(amd(adapters), key=lambda adapter: adapter.index)
@@ -38,24 +56,22 @@ def table_version(root: HipRoot | None, tables: HostTables) -> str:
     return root.version if root.version in versions else ""
 
 
-def matching_runs(
-    adapter: Adapter, root: HipRoot | None, folders: Iterable[ZludaFolder], tables: HostTables
-) -> list[GpuRun]:
-    """Recorded runs on this gfx with this SDK and, where a ZLUDA folder is there, with this release."""
-    version = root.version if root is not None else ""
-    releases = {tag for folder in folders for tag in folder.candidates}
-    return [
-        run
-        for run in tables.runs
-        if run.gfx == adapter.gfx
-        and (not version or version.startswith(run.hip_sdk) or run.hip_sdk.startswith(version))
-        and (not releases or run.zluda in releases)
-    ]
+def passed_runs(adapter: Adapter, tables: HostTables) -> list[GpuRun]:
+    """Recorded runs that passed on this gfx, whatever the stack."""
+    return [run for run in tables.runs if run.gfx == adapter.gfx and run.gfx and run.outcome == "passed"]
+
+
+def of_this_stack(runs: list[GpuRun], root: HipRoot | None, folders: Iterable[ZludaFolder]) -> list[GpuRun]:
+    """Those of the runs made with this very SDK version and this very ZLUDA release; none when either is not sure."""
+    if root is None or root.kind == "therock" or not root.version:
+        return []
+    releases = {folder.release for folder in folders if folder.candidates == (folder.release,)}
+    return [run for run in runs if run.hip_sdk == root.version and run.zluda in releases]
 
 
 def step(adapter: Adapter, version: str, runs: list[GpuRun]) -> Ladder:
-    """The adapter's step of the evidence ladder; *verified* by a recorded passing run on this stack alone."""
-    if any(run.outcome == "passed" for run in runs):
+    """The adapter's step of the evidence ladder; *verified* by recorded passing runs of this stack (``runs``) alone."""
+    if runs:
         return "verified"
     if not adapter.gfx:
         return "unknown"
@@ -96,12 +112,17 @@ def check_adapters(
     checks: list[HostCheck] = []
     version = table_version(root, tables)
     for adapter in mine:
-        checks += _one(adapter, version, root, folders, tables)
+        checks += _one(adapter, version, root, folders, tables, adapter in meant(adapters))
     return checks + _order(mine, visible)
 
 
 def _one(
-    adapter: Adapter, version: str, root: HipRoot | None, folders: tuple[ZludaFolder, ...], tables: HostTables
+    adapter: Adapter,
+    version: str,
+    root: HipRoot | None,
+    folders: tuple[ZludaFolder, ...],
+    tables: HostTables,
+    computed_on: bool,
 ) -> list[HostCheck]:
     name = label(adapter)
     how = {"hipinfo": "hipInfo", "pci-id": "PCI id", "name": "model name", "given": "as given", "kfd": "kernel driver"}
@@ -129,6 +150,8 @@ def _one(
             subject=adapter.name,
         )
     ]
+    if not computed_on:
+        return checks  # what an unused integrated GPU lacks is no trouble
     if adapter.zluda == "not supported":
         checks.append(
             HostCheck(
@@ -138,7 +161,7 @@ def _one(
                 value="not supported",
                 subject=adapter.name,
                 fix=(
-                    "Use a Radeon RX 5000 or newer; old ZLUDA 3 builds start on this GPU but give wrong results in places.",
+                    "Use a Radeon RX 5000 or newer; ZLUDA 3 builds start on this GPU and give wrong results in places.",
                 ),
                 cure="replace",
                 sources=(
@@ -153,7 +176,8 @@ def _one(
             HostCheck(
                 known("gpu-zluda"),
                 "PASS" if adapter.zluda == "supported" else "WARN",
-                f"{name}: ZLUDA's own list {'includes' if adapter.zluda == 'supported' else 'does not mention'} its generation",
+                f"{name}: ZLUDA's own list "
+                f"{'includes' if adapter.zluda == 'supported' else 'does not mention'} its generation",
                 value=adapter.zluda or "unknown",
                 subject=adapter.name,
                 fix=() if adapter.zluda == "supported" else ("Try with a small program first.",),
@@ -161,13 +185,15 @@ def _one(
         )
     if version:
         checks.append(_support(adapter, version))
-    runs = matching_runs(adapter, root, folders, tables)
+    elsewhere = passed_runs(adapter, tables)
+    runs = of_this_stack(elsewhere, root, folders)
     status = step(adapter, version, runs)
-    passed = sorted({f"{run.workload} ({run.zluda}, HIP SDK {run.hip_sdk})" for run in runs if run.outcome == "passed"})
+    listed = sorted({f"{run.workload} with ZLUDA {run.zluda} on HIP SDK {run.hip_sdk}" for run in runs or elsewhere})
+    nearby = f"; on this GPU a run of {'; '.join(listed)} passed" if listed else ""
     said = {
-        "verified": f"a recorded run passed: {'; '.join(passed)}; nothing else is implied",
-        "unverified candidate": "AMD and ZLUDA list it, no recorded run of this stack",
-        "experimental": "ZLUDA lists it, AMD's SDK table does not give it full support",
+        "verified": f"a recorded run passed: {'; '.join(listed)}; nothing else is implied",
+        "unverified candidate": f"AMD and ZLUDA list it, no recorded run of this stack{nearby}",
+        "experimental": f"ZLUDA lists it, AMD's table for {version or 'any HIP SDK'} gives no full support",
         "unsupported": "outside ZLUDA's list",
         "unknown": "nothing recorded",
     }
@@ -195,9 +221,9 @@ def _support(adapter: Adapter, version: str) -> HostCheck:
             value=said,
             subject=adapter.name,
         )
-    better = [other for other, word in adapter.hip_sdk.items() if word == "full"]
+    better = advised_sdk(adapter, version)
     fix = (
-        f"Install HIP SDK {better[-1]}, which lists this GPU in full."
+        f"Install HIP SDK {better}, which lists this GPU in full."
         if better
         else "No HIP SDK for Windows lists this GPU in full: an AMD TheRock build for it, if there is one, is the way."
     )
@@ -235,9 +261,7 @@ def _order(mine: list[Adapter], visible: str) -> list[HostCheck]:
             + ("" if sure else " (order as Windows lists them; HIP may count differently)"),
             value=str(ordered[0].index),
             subject=ordered[0].name,
-            fix=(
-                f"Set HIP_VISIBLE_DEVICES={best.index} for the program, or disable the integrated GPU in Device Manager.",
-            ),
+            fix=(f"Set HIP_VISIBLE_DEVICES={best.index} for the program, or turn the other off in Device Manager.",),
             cure="setup",
             confidence="high" if sure else "medium",
             sources=("https://github.com/patientx/ComfyUI-Zluda/issues/231",),

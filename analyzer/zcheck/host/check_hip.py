@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 
-from zcheck.host.check_gpu import amd, label
+from zcheck.host.check_gpu import advised_sdk, amd, label, meant
 from zcheck.host.keys import known
 from zcheck.host.sdk import generation_of_runtime, known_version
 from zcheck.host.source import key
-from zcheck.model.host import Adapter, DllFact, HipRoot, HostCheck, HostTables, Layout, ZludaFolder
+from zcheck.model.host import Adapter, Component, DllFact, HipRoot, HostCheck, HostTables, Layout, ZludaFolder
 
 _SDK_PAGE = "https://zluda.readthedocs.io/latest/hip_sdk.html"
 _SDK_ROWS = ("https://github.com/vosen/ZLUDA/issues/604",)
@@ -21,9 +22,13 @@ def name_of(root: HipRoot) -> str:
 
 
 def check_roots(
-    roots: tuple[HipRoot, ...], active: HipRoot | None, env: Mapping[str, str], tables: HostTables
+    roots: tuple[HipRoot, ...],
+    active: HipRoot | None,
+    env: Mapping[str, str],
+    tables: HostTables,
+    reads_hip_path: bool = True,
 ) -> list[HostCheck]:
-    """SDK folders and HIP_PATH."""
+    """SDK folders and HIP_PATH; ``reads_hip_path``: whether a ZLUDA that is here looks at it (v6-preview.28 and on)."""
     checks: list[HostCheck] = []
     good = [root for root in roots if not root.problems]
     for root in roots:
@@ -45,7 +50,7 @@ def check_roots(
                 )
             )
         return checks
-    if active is None and not env.get("HIP_PATH"):
+    if active is None and not env.get("HIP_PATH") and reads_hip_path:
         checks.append(
             HostCheck(
                 known("hip-path-unset"),
@@ -106,14 +111,22 @@ def _broken(root: HipRoot, good: list[HipRoot]) -> HostCheck:
 
 
 def _components(root: HipRoot, tables: HostTables) -> list[HostCheck]:
+    arrived = {
+        row.name: arrival(row) for row in tables.components if row.version == known_version(root.version, tables)
+    }
     checks = [
         HostCheck(
             known("component-missing"),
-            "MISS" if name in ("HIP runtime", "rocBLAS") else "WARN",
-            f"{name_of(root)} comes with {name}, but {root.path} has no file of it",
+            "MISS" if name == "rocBLAS" else "WARN",
+            f"{name_of(root)} comes with {name}{f' from {arrived[name]} on' if arrived.get(name) else ''}, "
+            f"but {root.path} has no file of it",
             value=name,
             subject=root.path,
-            fix=("Repair or reinstall the HIP SDK with all components.",),
+            fix=(
+                f"Install {arrived[name]} or later."
+                if arrived.get(name)
+                else "Repair or reinstall the HIP SDK with all components.",
+            ),
             cure="setup",
             sources=_SDK_ROWS if name == "rocBLAS" else (),
             confidence="medium",
@@ -136,7 +149,7 @@ def _components(root: HipRoot, tables: HostTables) -> list[HostCheck]:
                     value=row.name,
                     subject=root.path,
                     fix=(
-                        "For programs that use cuDNN, unpack an AMD TheRock build for this GPU and point HIP_PATH at it."
+                        "For programs that use cuDNN, unpack an AMD TheRock build for this GPU; point HIP_PATH at it."
                         if row.name == "MIOpen"
                         else "Install HIP SDK 6.4.2 or later, which has hipBLASLt.",
                     ),
@@ -147,12 +160,18 @@ def _components(root: HipRoot, tables: HostTables) -> list[HostCheck]:
     return checks
 
 
+def arrival(row: Component) -> str:
+    """``6.4.2`` where the table says that a component came with a patch release, else empty."""
+    match = re.match(r"from (\d+\.\d+\.\d+)\b", row.note)
+    return match.group(1) if match else ""
+
+
 def check_kernels(root: HipRoot | None, adapters: Iterable[Adapter], tables: HostTables) -> list[HostCheck]:
     """rocBLAS and hipBLASLt kernel files against the adapters."""
     if root is None:
         return []
     checks: list[HostCheck] = []
-    for adapter in amd(adapters):
+    for adapter in meant(adapters):
         if not adapter.gfx or adapter.zluda == "not supported":
             continue
         if "rocBLAS" in root.components and adapter.gfx not in root.rocblas_gfx:
@@ -165,9 +184,7 @@ def check_kernels(root: HipRoot | None, adapters: Iterable[Adapter], tables: Hos
                     f"{root.path} has no hipBLASLt kernels for {label(adapter)}: cublasLt calls return NOT_SUPPORTED",
                     value=adapter.gfx,
                     subject=adapter.name,
-                    fix=(
-                        "For PyTorch set DISABLE_ADDMM_CUDA_LT=1; else use an SDK or TheRock build with kernels for this GPU.",
-                    ),
+                    fix=("For PyTorch set DISABLE_ADDMM_CUDA_LT=1; else use a build that has kernels for this GPU.",),
                     cure="setup",
                     sources=("https://github.com/patientx/ComfyUI-Zluda/issues/64",),
                     confidence="medium",
@@ -181,11 +198,11 @@ def _no_rocblas(root: HipRoot, adapter: Adapter, tables: HostTables) -> HostChec
     there = ", ".join(root.rocblas_gfx) or "none at all"
     version = known_version(root.version, tables)
     said = adapter.hip_sdk.get(version, "not listed")
-    better = [other for other, word in adapter.hip_sdk.items() if word == "full" and other != version]
+    better = advised_sdk(adapter, version)
     if said == "full":
         fix, cure = f"{name_of(root)} should have them: repair or reinstall it.", "setup"
     elif better:
-        fix, cure = f"Install HIP SDK {better[-1]}, which has kernels for this GPU.", "replace"
+        fix, cure = f"Install HIP SDK {better}, which has kernels for this GPU.", "replace"
     elif row is not None and row.community_rocblas == "yes":
         fix, cure = (
             f"Place community-built rocBLAS library files for {adapter.gfx} into {root.path}\\bin\\rocblas\\library.",
@@ -194,7 +211,7 @@ def _no_rocblas(root: HipRoot, adapter: Adapter, tables: HostTables) -> HostChec
     else:
         fix, cure = f"Use an AMD TheRock build for {adapter.gfx}, or choose another GPU.", "replace"
     return HostCheck(
-        known("tensile-missing"),
+        known("tensile-missing" if cure == "setup" else "tensile-sdk"),
         "MISS",
         f"{root.path}\\bin\\rocblas\\library has no kernels for {label(adapter)} (there: {there}): "
         "every cuBLAS call ends the program or returns NOT_SUPPORTED",

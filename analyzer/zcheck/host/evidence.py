@@ -15,6 +15,14 @@ from zcheck.model.host import Adapter, HipRoot, Host, HostCheck, ZludaFolder
 from zcheck.model.stack import Stack
 
 # Lines that say how to set up the PC for its own sake and have no bearing on a program.
+BESIDE = {
+    "miopen.dll": "MIOpen",
+    "rocblas.dll": "rocBLAS",
+    "rocsparse.dll": "rocSPARSE",
+    "hipblaslt.dll": "hipBLASLt",
+    "libhipblaslt.dll": "hipBLASLt",
+}
+"""components that ZLUDA finds beside itself"""
 _SILENT = frozenset(("zluda-missing",))
 
 
@@ -74,17 +82,20 @@ def stack_overrides(host: Host) -> StackOverrides:
     components: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
     if root is not None:
-        sdk = "therock" if root.kind == "therock" else root.version
+        sdk = "therock" if root.kind == "therock" else root.patch or root.version
         components = root.components
         missing = tuple(name for name in root.missing if name not in ("HIP runtime", "comgr"))
         if sdk:
             said.append(f"HIP SDK {sdk}: {root.path} ({root.version_by or root.found_by})")
     release = ""
     if folder is not None:
-        # Performance libraries beside ZLUDA are found before those of HIP_PATH.
+        found = {BESIDE[name.casefold()] for name in folder.beside if name.casefold() in BESIDE}
+        components = tuple(sorted({*components, *found}))
+        missing = tuple(name for name in missing if name not in found)
         if folder.release and folder.confidence != "low":
             release = folder.release
-            said.append(f"ZLUDA {release}: {folder.path}, told by {folder.identified_by}")
+            span = f"; {folder.candidates[0]} to {folder.candidates[-1]} fit alike" if folder.candidates[1:] else ""
+            said.append(f"ZLUDA {release}: {folder.path}, told by {folder.identified_by}{span}")
         elif folder.release:
             said.append(f"ZLUDA in {folder.path} looks like {folder.release}, too unsure to judge by")
     return StackOverrides(
@@ -111,12 +122,20 @@ def host_evidence(host: Host, stack: Stack) -> tuple[HostFact, ...]:
             continue
         if check.key == "gpu-support" and adapter is not None:
             continue
-        facts.append(_fact(check))
+        fact = _fact(check)
+        if check.key == "gpu-zluda" and check.value == "not supported" and _tolerant(stack):
+            fact = msgspec.structs.replace(fact, value="off the list")
+        facts.append(fact)
     if adapter is not None and adapter.gfx and stack.hip_sdk != "therock":
         version = next((name for name in adapter.hip_sdk if stack.hip_sdk.startswith(name)), "")
         if version:
             facts.append(HostFact("gpu-support", adapter.hip_sdk[version], adapter.name, f"HIP SDK {version}"))
     return tuple(dict.fromkeys(facts))
+
+
+def _tolerant(stack: Stack) -> bool:
+    """Whether this ZLUDA starts on GPUs older than its list: v3 and the fork of it do, v4 and later do not."""
+    return stack.zluda == "v3" or stack.zluda.startswith("lshqqytiger")
 
 
 def _fact(check: HostCheck) -> HostFact:

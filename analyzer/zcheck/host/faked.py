@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from zcheck.errors import DataError, InputError
-from zcheck.host.source import Entry, normal, read_folder, wanted
+from zcheck.host.source import Entry, normal, read_folder, read_names, wanted
 from zcheck.model.base import Problem
 from zcheck.model.host import Adapter
 
@@ -52,7 +52,7 @@ def _mapping(value: object, what: str, known: tuple[str, ...]) -> dict[str, Any]
 
 
 def load_yaml(path: Path) -> dict[str, Any]:
-    """The checked content of a ``host.yaml``; raises DataError naming the file and the key, InputError when unreadable."""
+    """The checked content of a ``host.yaml``; raises DataError naming file and key, InputError when unreadable."""
     import yaml
 
     try:
@@ -139,7 +139,7 @@ class FakedSource:
         names = self._names.get(folder)
         if names is None:
             names = {}
-            for entry in sorted(entry.name for entry in read_folder(folder)):
+            for entry in sorted(read_names(folder)):
                 names.setdefault(entry.casefold(), entry)
             self._names[folder] = names
         found = names.get(name.casefold())

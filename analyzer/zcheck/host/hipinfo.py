@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
 
 from zcheck.model.base import Record
 
-_LINE = re.compile(r"^\s*([A-Za-z#][\w# ]*?)\s*:?\s{2,}(\S.*?)\s*$|^\s*([A-Za-z#]\w*#?)\s*:\s*(\S.*?)\s*$")
+_LINE = re.compile(r"^\s*(device#)\s+(\S.*?)\s*$|^\s*([A-Za-z][\w ]*?)\s*:\s*(\S.*?)\s*$")
 _GFX = re.compile(r"gfx[0-9a-f]{3,5}", re.IGNORECASE)
-_SIZE = re.compile(r"([\d.]+)\s*([KMGT]?)i?B", re.IGNORECASE)
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)i?B", re.IGNORECASE)
 _UNIT = {"": 1 / (1 << 20), "K": 1 / 1024, "M": 1, "G": 1024, "T": 1024 * 1024}
 MAX_OUTPUT = 1 << 20
 """bytes of output that are read"""
@@ -34,7 +39,7 @@ def parse(text: str) -> tuple[Device, ...]:
         match = _LINE.match(raw)
         if not match:
             continue
-        name, value = (match.group(1) or match.group(3)).strip().casefold(), match.group(2) or match.group(4)
+        name, value = (match.group(1) or match.group(3)).casefold(), match.group(2) or match.group(4)
         if name == "device#":
             blocks.append({"device#": value})
         elif blocks:
@@ -61,8 +66,6 @@ def run(program: str, timeout: float) -> tuple[str | None, str]:
 
     The program is ended with everything it started when ``timeout`` seconds have passed.
     """
-    import subprocess
-
     try:
         process = subprocess.Popen(
             [program],
@@ -73,17 +76,39 @@ def run(program: str, timeout: float) -> tuple[str | None, str]:
         )
     except OSError as error:
         return None, f"could not be started: {error.strerror or error}"
+    end = _ender(process)
     try:
         output, _ = process.communicate(timeout=timeout)
     except subprocess.TimeoutExpired:
-        process.kill()
-        try:
+        end()
+        with contextlib.suppress(subprocess.TimeoutExpired):  # whatever still holds the pipe must not hold us
             process.communicate(timeout=2)
-        except subprocess.TimeoutExpired:
-            pass  # a child of it holds the pipe; it must not hold us
         return None, f"did not answer within {timeout:g} s"
     text = output[:MAX_OUTPUT].decode("utf-8", "replace")
     if process.returncode or not parse(text):
         said = next((line.strip() for line in text.splitlines() if "error" in line.casefold()), "")
         return None, said or f"listed no device (exit code {process.returncode & 0xFFFFFFFF:#x})"
     return text, ""
+
+
+def _ender(process: subprocess.Popen[bytes]) -> Callable[[], None]:
+    """What ends the process with all its children: a job object on Windows, where killing a parent spares them."""
+    if sys.platform != "win32":
+        return process.kill
+    import ctypes
+    from ctypes import wintypes
+
+    kernel = ctypes.WinDLL("kernel32", use_last_error=True)
+    kernel.CreateJobObjectW.restype = wintypes.HANDLE
+    kernel.CreateJobObjectW.argtypes = (wintypes.LPVOID, wintypes.LPCWSTR)
+    kernel.AssignProcessToJobObject.argtypes = (wintypes.HANDLE, wintypes.HANDLE)
+    kernel.TerminateJobObject.argtypes = (wintypes.HANDLE, wintypes.UINT)
+    opened: Any = process  # the handle is Popen's own, not a documented attribute
+    job = kernel.CreateJobObjectW(None, None)
+    if not job or not kernel.AssignProcessToJobObject(job, int(opened._handle)):
+        return process.kill
+
+    def end() -> None:
+        kernel.TerminateJobObject(job, 1)
+
+    return end

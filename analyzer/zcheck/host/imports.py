@@ -1,10 +1,11 @@
 """What every ZLUDA DLL asks of the HIP DLLs, against what the HIP DLLs really found export.
 
-How a ZLUDA finds them (vosen/ZLUDA zluda_windows/src/lib.rs and zluda/src/os_win.rs, every release from v6-preview.34 on):
-a performance library (rocBLAS, hipBLASLt, rocSPARSE, MIOpen) is loaded from ZLUDA's own folder, else from HIP_PATH\\bin,
-with LOAD_LIBRARY_SEARCH_DLL_LOAD_DIR | DEFAULT_DIRS, so that its own imports come from its folder, then System32, never
-from PATH. nvcuda.dll tries these first and takes the HIP runtime that they brought; failing that it looks for
-amdhip64_7.dll and then amdhip64_6.dll in the ordinary order: System32, then PATH. Earlier releases import the runtime.
+How a ZLUDA from v6-preview.34 on finds them (vosen/ZLUDA zluda_windows/src/lib.rs and zluda/src/os_win.rs): a
+performance library (rocBLAS, hipBLASLt, rocSPARSE, MIOpen) is loaded from ZLUDA's own folder, else from the bin folder
+of HIP_PATH, with LOAD_LIBRARY_SEARCH_DLL_LOAD_DIR | DEFAULT_DIRS, so that its own imports come from its folder, then
+System32, never from PATH. nvcuda.dll tries these first and takes the HIP runtime that they brought; failing that it
+looks for amdhip64_7.dll and then amdhip64_6.dll in the ordinary order: System32, then PATH. Earlier releases import the
+runtime by their import table.
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ class Search:
         return self.layout is None or "delay-loads" in self.layout.hip_runtime
 
     def runtime(self, wanted: str) -> Runtime:
-        """The runtime for an nvcuda.dll that asks for ``wanted`` (amdhip64_7.dll, delay-loaded, from v6-preview.34 on)."""
+        """The runtime for an nvcuda.dll that asks for ``wanted``."""
         if not self.delay_loads or wanted not in ("amdhip64_7.dll", ""):
             name = wanted or "amdhip64_6.dll"
             path = self.normal(name) or self._first(name, (self.folder,))
@@ -154,6 +155,8 @@ def lookup_gaps(importer: str, release_order: int, search: Search, tables: HostT
     """Gaps of what a ZLUDA library looks up by name at its first use: one absent name fails the whole library."""
     library = library_of(importer)
     names = {library, "cudnn"} if library.startswith("cudnn") else {library}
+    if library == "cublas" and search.layout is not None and search.layout.cublas_needs_hipblaslt:
+        names.add("cublasLt")  # cublasCreate makes a cublasLt handle too (v6-preview.58 and on)
     rows = [row for row in tables.hip_symbols if row.library in names and row.since <= release_order <= row.until]
     gaps: list[ImportGap] = []
     for dlls in dict.fromkeys(row.dlls for row in rows):

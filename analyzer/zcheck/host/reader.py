@@ -28,7 +28,7 @@ from zcheck.host.linux import LinuxSource
 from zcheck.host.sdk import RUNTIMES, active_root, read_roots, with_kernels
 from zcheck.host.source import Source
 from zcheck.host.zluda import layout_for, read_folders
-from zcheck.model.host import LEVELS, Adapter, HipRoot, Host, HostCheck, HostTables, ZludaExports
+from zcheck.model.host import LEVELS, Adapter, HipRoot, Host, HostCheck, HostTables, Layout, ZludaExports
 
 HIPINFO_TIMEOUT = 5.0
 """seconds; a healthy hipInfo answers in well under one"""
@@ -89,18 +89,19 @@ def read_host(
     usable = tuple(folder for folder in folders if not folder.problems)
     layouts = {folder.path: layout_for(folder.release, tables) for folder in usable}
     shown = active or next((one for one in roots if not one.problems), None)
+    # In the order in which a program meets them: what fails first is said first.
     checks: list[HostCheck] = [
         *check_adapters(adapters, shown, usable, source.env.get("HIP_VISIBLE_DEVICES", ""), tables),
         *hipinfo_checks,
-        *check_roots(roots, active, source.env, tables),
-        *check_kernels(shown, adapters, tables),
+        *check_folders(folders, layouts, dlls, active),
         *check_runtimes(system, active, usable, layouts, adapters),
-        *check_folders(folders, dlls, active),
         *check_off_path(source, active, usable, dlls),
-        *check_search_path(source, usable, dlls),
-        *check_leftovers(source, system, adapters, dlls),
+        *check_roots(roots, active, source.env, tables, _reads_hip_path(layouts)),
         *check_known_bad(source.os_build, adapters, shown, usable, tables),
+        *check_kernels(shown, adapters, tables),
         *check_paths(source, active, usable),
+        *check_leftovers(source, system, adapters, dlls),
+        *check_search_path(source, usable, dlls),
     ]
     return Host(
         source=source.kind,
@@ -123,6 +124,11 @@ def ordered(checks: Iterable[HostCheck]) -> tuple[HostCheck, ...]:
     return tuple(sorted(unique, key=lambda check: LEVELS.index(check.level)))
 
 
+def _reads_hip_path(layouts: dict[str, Layout | None]) -> bool:
+    known_ones = [layout for layout in layouts.values() if layout is not None]
+    return not known_ones or any(layout.hip_path_read for layout in known_ones)
+
+
 def _with_hipinfo(
     raw: tuple[Adapter, ...], source: Source, active: HipRoot | None, roots: tuple[HipRoot, ...], timeout: float
 ) -> tuple[tuple[Adapter, ...], list[HostCheck]]:
@@ -135,7 +141,7 @@ def _with_hipinfo(
             return raw, []
         return raw, [
             HostCheck(
-                known("hipinfo"),
+                known("hipinfo-failed"),
                 "MISS",
                 f"{path} {why}: the HIP runtime finds no device, so no CUDA program will",
                 value=why,

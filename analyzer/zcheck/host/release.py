@@ -169,8 +169,7 @@ def identify(
     narrowed = [tag for tag in equal if (layout := layout_of(tag)) in fits and fits[layout] == fewest] or equal
     narrowed.sort(key=lambda tag: (order.get(tag, -1), tag))
     release = _speak_of(narrowed)
-    layouts = {layout_of(tag) for tag in narrowed}
-    confidence: Confidence = "low" if least else "high" if len(layouts) == 1 else "medium"
+    confidence: Confidence = "low" if least else "high" if len(narrowed) == 1 else "medium"
     what = "exported names" if not least else f"exported names, {least} of {total} differing"
     return Identity(release, tuple(narrowed), confidence, what, layout_of(release))
 

@@ -63,7 +63,7 @@ def _memory(value: object) -> int | None:
 
 
 def _seed_report(path: Path, content: dict[str, Any], tables: HostTables) -> Host:
-    """gpu-report.json: schema, windows, hip_root, hip_version, hip_info, devices[index, name, gfx, driver_version …]."""
+    """gpu-report.json: windows, hip_root, hip_version, devices[index, name, gfx, memory, driver_version, detection]."""
     devices = content["devices"]
     if isinstance(devices, dict):
         devices = [devices]  # PowerShell writes a list of one as the one

@@ -47,9 +47,9 @@ def candidates(source: Source, hip_dir: str | None) -> list[tuple[str, str]]:
                 if entry.is_dir and is_dir(source, join(drive, folder, entry.name, "bin")):
                     found.append((join(drive, folder, entry.name), by))
         for entry in source.listing(drive):
-            if entry.is_dir and entry.name.casefold().startswith(("therock", "hip_sdk", "hip-sdk", "rocm")):
-                if is_dir(source, join(drive, entry.name, "bin")):
-                    found.append((join(drive, entry.name), "folder name"))
+            likely = entry.is_dir and entry.name.casefold().startswith(("therock", "hip_sdk", "hip-sdk", "rocm"))
+            if likely and is_dir(source, join(drive, entry.name, "bin")):
+                found.append((join(drive, entry.name), "folder name"))
     for entry_path in source.path:
         if ntpath.basename(entry_path).casefold() == "bin" and any(
             is_file(source, join(entry_path, name)) for name in ("rocblas.dll", "hipInfo.exe")
@@ -145,6 +145,7 @@ def read_root(path: str, by: str, dlls: Dlls, tables: HostTables) -> HipRoot:
         kind="therock" if therock else "sdk" if version else "unknown",
         version=version,
         version_by=version_by,
+        patch=_patch(table_version, components, tables) if not therock else "",
         generation=generation,
         dlls=tuple(sorted(found, key=lambda row: row.name.casefold())),
         components=tuple(sorted(components)),
@@ -153,6 +154,15 @@ def read_root(path: str, by: str, dlls: Dlls, tables: HostTables) -> HipRoot:
         hipblaslt_gfx=kernel_gfx(source, join(bin_folder, "hipblaslt", "library")),
         hipinfo=join(bin_folder, hipinfo) if hipinfo else "",
     )
+
+
+def _patch(version: str, components: Iterable[str], tables: HostTables) -> str:
+    """``6.4.1`` for a 6.4 without hipBLASLt, which came with 6.4.2; empty when nothing tells."""
+    for row in tables.components:
+        match = re.match(r"from (\d+\.\d+)\.(\d+)\b", row.note)
+        if row.version == version and row.included == "yes" and match and row.name not in components:
+            return f"{match.group(1)}.{int(match.group(2)) - 1}" if int(match.group(2)) else ""
+    return ""
 
 
 def read_roots(source: Source, hip_dir: str | None, dlls: Dlls, tables: HostTables) -> tuple[HipRoot, ...]:

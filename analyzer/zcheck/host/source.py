@@ -83,11 +83,16 @@ def wanted(name: str) -> bool:
 
 def normal(path: str) -> str:
     r"""A Windows path in one form: backslashes, no trailing one, quotes and blanks off; ``C:\`` stays."""
-    cleaned = path.strip().strip('"').replace("/", "\\")
-    if not cleaned:
-        return ""
-    cleaned = ntpath.normpath(cleaned)
-    return cleaned + "\\" if cleaned.endswith(":") else cleaned
+    cleaned = path.replace('"', "")  # no Windows name holds a quote
+    for _ in range(8):  # "a\\.. \\b" leaves blanks to strip again
+        before = cleaned
+        cleaned = cleaned.strip().replace("/", "\\")
+        if cleaned:
+            cleaned = ntpath.normpath(cleaned).rstrip(" \\") or "\\"  # Windows drops blanks at the end
+            cleaned += "\\" if cleaned.endswith(":") else ""
+        if cleaned == before:
+            break
+    return cleaned
 
 
 def key(path: str) -> str:
@@ -114,6 +119,14 @@ def read_folder(folder: Path) -> Iterator[Entry]:
                     continue
     except OSError:
         return
+
+
+def read_names(folder: Path) -> list[str]:
+    """Names of a real folder's entries, unsorted; none when it cannot be read."""
+    try:
+        return os.listdir(folder)[:MAX_ENTRIES]  # noqa: PTH208 (names alone, without a Path each)
+    except OSError:
+        return []
 
 
 def is_file(source: Source, path: str) -> bool:

@@ -104,6 +104,9 @@ def read_folder(
         missing=missing,
         foreign=foreign,
         wrong_machine=wrong,
+        beside=tuple(
+            sorted(entry.name for folded, entry in listing.items() if is_hip(folded) and folded.endswith(".dll"))
+        ),
         gaps=tuple(gaps),
         runtime=runtime.path,
         runtime_by=runtime.by,

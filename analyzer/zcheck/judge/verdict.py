@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from zcheck.judge.actions import first_actions
-from zcheck.model.evidence import DeviceCode, Evidence, Limitation, RecordedRun
+from zcheck.model.evidence import DeviceCode, Evidence, Limitation
 from zcheck.model.finding import Finding
 from zcheck.model.report import StackReport, Verdict, WorkloadReason
 from zcheck.model.stack import Answers
@@ -43,30 +43,16 @@ def judge(
 
 
 def cuda_seen(evidence: Evidence, answers: Answers) -> bool:
-    """True when anything of CUDA was read: a CUDA library named, or device code."""
-    named = any(library.library != "torch" for library in answers.libraries)
-    return named or any(isinstance(item, DeviceCode) and (item.containers or item.kernels) for item in evidence.items)
-
-
-def recorded_run(evidence: Evidence, answers: Answers) -> RecordedRun | None:
-    """The newest recorded run of this application on this stack and GPU."""
-    stack = answers.stack
-    runs = [
-        item
-        for item in evidence.items
-        if isinstance(item, RecordedRun)
-        and item.zluda == stack.zluda
-        and item.gpu == stack.gpu
-        and (item.hip_sdk == stack.hip_sdk or item.hip_sdk.startswith(stack.hip_sdk + "."))
-    ]
-    return max(runs, key=lambda run: run.date, default=None)
+    """True when anything of CUDA was read: a CUDA library in use (a mention in a text is none), or device code."""
+    cuda = {library.dll.lower() for library in answers.libraries if library.library != "torch"}
+    used = any(use.kind != "mention" and use.dll.lower() in cuda for use in evidence.uses())
+    return used or any(isinstance(item, DeviceCode) and (item.containers or item.kernels) for item in evidence.items)
 
 
 def _verdict(evidence: Evidence, answers: Answers, findings: Sequence[Finding]) -> Verdict:
-    run = recorded_run(evidence, answers)
+    run = evidence.newest_run(answers.stack)
+    passed = run is not None and run.outcome == "passed"
     if any(finding.severity == "blocker" and finding.reach in SURE for finding in findings):
-        return "blocked"
-    if run is not None and run.outcome == "failed":
         return "blocked"
     seen = cuda_seen(evidence, answers)
     limited = any(isinstance(item, Limitation) for item in evidence.items) or any(f.limitation for f in findings)
@@ -76,10 +62,10 @@ def _verdict(evidence: Evidence, answers: Answers, findings: Sequence[Finding]) 
         return "no-cuda"
     severities = {finding.severity for finding in findings if finding.reach != "mention"}
     if severities & {"blocker", "risk"}:
-        return "verified" if run is not None else "at-risk"
+        return "verified" if passed else "at-risk"
     if "setup" in severities:
         return "needs-setup"
-    return "verified" if run is not None else "likely"
+    return "verified" if passed else "likely"
 
 
 def _judgeable(evidence: Evidence, answers: Answers) -> bool:
@@ -110,10 +96,8 @@ def _headline(
     top = next((finding for finding in findings if finding.severity != "note"), None)
     if verdict == "blocked":
         sure = [finding for finding in findings if finding.severity == "blocker" and finding.reach in SURE]
-        if sure:
-            more = f" (and {len(sure) - 1} more)" if len(sure) > 1 else ""
-            return f"{sure[0].title}{more}"
-        return "a recorded run on this stack failed"
+        more = f" (and {len(sure) - 1} more)" if len(sure) > 1 else ""
+        return f"{sure[0].title}{more}"
     if verdict == "unknown":
         limits = [finding for finding in findings if finding.limitation]
         return f"{_PLAIN[verdict]}: {limits[0].title}" if limits else _PLAIN[verdict]

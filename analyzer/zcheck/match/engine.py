@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from zcheck.match.context import Context
-from zcheck.match.predicates import Match
+from zcheck.match.predicate import Match
 from zcheck.match.rule import Rule
 from zcheck.model.evidence import line
 from zcheck.model.finding import REACHES, SEVERITIES, Finding

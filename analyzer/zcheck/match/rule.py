@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from zcheck.match.predicates import Condition
+from zcheck.match.condition import Condition
 from zcheck.model.base import Confidence, Record
 from zcheck.model.evidence import Evidence
 from zcheck.model.finding import Severity

@@ -28,6 +28,7 @@ from zcheck.model.base import Confidence, Record
 from zcheck.model.facts import Machine
 from zcheck.model.graph import LoadTime
 from zcheck.model.report import Need
+from zcheck.model.stack import Stack
 
 Role = Literal["entry", "module", "framework", "vendor"]
 """entry: the program itself; module: its own DLL; framework: a DLL that imports everything; vendor: NVIDIA's library"""
@@ -168,6 +169,17 @@ class Evidence(Record, frozen=True):
 
     target: str
     items: tuple[Item, ...] = ()
+
+    def newest_run(self, stack: Stack) -> RecordedRun | None:
+        """The newest recorded run of this application on this very stack, GPU included; ``6.4`` covers its patches."""
+        runs = [
+            item
+            for item in self.items
+            if isinstance(item, RecordedRun)
+            and (item.zluda, item.gpu) == (stack.zluda, stack.gpu)
+            and (item.hip_sdk == stack.hip_sdk or item.hip_sdk.startswith(stack.hip_sdk + "."))
+        ]
+        return max(runs, key=lambda run: run.date, default=None)
 
     def uses(self) -> tuple[Use, ...]:
         """The Use records."""

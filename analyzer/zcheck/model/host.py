@@ -22,7 +22,7 @@ Ladder = Literal["verified", "unverified candidate", "experimental", "unsupporte
 """what may be said of a GPU before a run: *verified* only where a recorded run says so"""
 
 
-class Adapter(Record, frozen=True):
+class Adapter(Record, frozen=True, omit_defaults=False):
     """One display adapter. ``index`` is HIP's own where hipInfo said so, else the order of the source."""
 
     index: int
@@ -47,7 +47,7 @@ class Adapter(Record, frozen=True):
     status: Ladder = "unknown"
 
 
-class DllFact(Record, frozen=True):
+class DllFact(Record, frozen=True, omit_defaults=False):
     """A DLL of interest: where it is, its file version, size in bytes. ``exports`` counts names; -1: not read."""
 
     name: str
@@ -59,7 +59,7 @@ class DllFact(Record, frozen=True):
     exports: int = -1
 
 
-class HipRoot(Record, frozen=True):
+class HipRoot(Record, frozen=True, omit_defaults=False):
     """One HIP SDK folder (the one that holds ``bin``)."""
 
     path: str
@@ -69,6 +69,8 @@ class HipRoot(Record, frozen=True):
     version: str = ""
     """``6.4``; empty when nothing says"""
     version_by: str = ""
+    patch: str = ""
+    """the newest patch release it can be, where a component that came with a later one is absent: ``6.4.1``"""
     generation: str = ""
     """major version of the HIP runtime it was made with: 5, 6, 7"""
     dlls: tuple[DllFact, ...] = ()
@@ -82,7 +84,7 @@ class HipRoot(Record, frozen=True):
     problems: tuple[Problem, ...] = ()
 
 
-class ImportGap(Record, frozen=True):
+class ImportGap(Record, frozen=True, omit_defaults=False):
     """Functions that a ZLUDA DLL asks of a HIP DLL and that the DLL found does not export.
 
     ``way``: import (the process does not start), delay (the first call fails), lookup (the whole ZLUDA library fails).
@@ -96,7 +98,7 @@ class ImportGap(Record, frozen=True):
     way: Literal["import", "delay", "lookup"] = "import"
 
 
-class ZludaFile(Record, frozen=True):
+class ZludaFile(Record, frozen=True, omit_defaults=False):
     """One file of a ZLUDA folder. ``maker``: zluda, NVIDIA, other or empty (not read)."""
 
     name: str
@@ -109,7 +111,7 @@ class ZludaFile(Record, frozen=True):
     """HIP DLLs that it imports"""
 
 
-class ZludaFolder(Record, frozen=True):
+class ZludaFolder(Record, frozen=True, omit_defaults=False):
     """One folder with ZLUDA's DLLs."""
 
     path: str
@@ -127,6 +129,8 @@ class ZludaFolder(Record, frozen=True):
     foreign: tuple[str, ...] = ()
     """files under ZLUDA's names that NVIDIA made"""
     wrong_machine: tuple[str, ...] = ()
+    beside: tuple[str, ...] = ()
+    """HIP DLLs in the folder itself, which ZLUDA finds before those of HIP_PATH"""
     gaps: tuple[ImportGap, ...] = ()
     runtime: str = ""
     """path of the amdhip64*.dll that answers to this ZLUDA"""
@@ -134,7 +138,7 @@ class ZludaFolder(Record, frozen=True):
     problems: tuple[Problem, ...] = ()
 
 
-class HostCheck(Record, frozen=True):
+class HostCheck(Record, frozen=True, omit_defaults=False):
     """One line of the list. ``key`` is from the closed list of ``zcheck.host.keys``; ``fix`` is empty for PASS."""
 
     key: str
@@ -149,7 +153,7 @@ class HostCheck(Record, frozen=True):
     confidence: Confidence = "high"
 
 
-class Host(Record, frozen=True):
+class Host(Record, frozen=True, omit_defaults=False):
     """Everything read about one PC. Holds no user name, token or file content other than the paths found."""
 
     schema: int = HOST_SCHEMA

@@ -25,18 +25,24 @@ from zcheck.model.text import shown
 HEADER_SLICE = 16 * 1024 * 1024
 """bytes that pefile may copy at once; it copies all bytes before the first section as "the header" """
 PAGE = 0x1000
+MAX_PROBLEMS = 64
+"""problems of one file that are told"""
 # Data directories (Microsoft, PE Format, "Optional Header Data Directories")
 EXPORT, IMPORT, RESOURCE, SECURITY, LOAD_CONFIG, DELAY_IMPORT, CLR = 0, 1, 2, 4, 10, 13, 14
 
 
-class _Window(mmap.mmap):
-    """A mapping whose slices are bounded, whatever a header says."""
+class _Window:
+    """The mapping as pefile sees it: its slices are bounded, whatever a header says."""
 
-    def __getitem__(self, key: Any) -> Any:
-        if isinstance(key, slice):
-            start, stop, step = key.indices(len(self))
-            key = slice(start, min(stop, start + HEADER_SLICE), step)
-        return super().__getitem__(key)
+    def __init__(self, data: mmap.mmap) -> None:
+        self._data = data
+
+    def __len__(self) -> int:
+        return len(self._data)
+
+    def __getitem__(self, key: slice) -> bytes:
+        start, stop, step = key.indices(len(self._data))
+        return self._data[start : min(stop, start + HEADER_SLICE) : step]
 
 
 class Image:
@@ -70,9 +76,10 @@ class Image:
 
     def problem(self, reason: str, offset: int | None = None, partial: bool = True) -> None:
         """Notes something odd; ``partial`` when facts are missing because of it."""
-        note = Problem(path=self.name, reason=reason, offset=offset, partial=partial)
-        if note not in self.problems and len(self.problems) < 64:
-            self.problems.append(note)
+        if len(self.problems) < MAX_PROBLEMS:
+            note = Problem(path=self.name, reason=reason, offset=offset, partial=partial)
+            if note not in self.problems:
+                self.problems.append(note)
 
     def directory(self, index: int) -> tuple[int, int]:
         """RVA and size of a data directory; (0, 0) when the header has none."""
@@ -105,11 +112,22 @@ class Image:
         if span is None or count <= 0:
             return b""
         offset = span[2] + rva - span[0]
-        result: bytes = self.data[offset : min(offset + count, span[3])]
-        return result
+        return self.data[offset : min(offset + count, span[3], offset + HEADER_SLICE)]
 
     def text(self, rva: int, limit: int | None = None) -> str | None:
         """The zero-terminated name at an RVA, or None where there is none within the limit."""
+        at = self._text(rva, limit)
+        return at[1] if at else None
+
+    def hint_and_name(self, rva: int) -> tuple[int, str] | None:
+        """A number of two bytes and the name that follows it, or None where there is none within the limits."""
+        at = self._text(rva + 2, None)
+        if at is None:
+            return None
+        start = at[0] - 2
+        return int.from_bytes(self.data[start : start + 2], "little"), at[1]
+
+    def _text(self, rva: int, limit: int | None) -> tuple[int, str] | None:
         span = self._span(rva)
         if span is None:
             return None
@@ -123,12 +141,11 @@ class Image:
         self.names_left -= end - offset
         if self.names_left < 0:
             return None
-        raw: bytes = self.data[offset:end]
-        return raw.decode("utf-8", "backslashreplace")
+        return offset, self.data[offset:end].decode("utf-8", "backslashreplace")
 
     def words(self, rva: int, count: int, width: int) -> tuple[int, ...]:
         """Up to ``count`` unsigned little-endian numbers of 2, 4 or 8 bytes at an RVA."""
-        raw = self.read(rva, min(count * width, HEADER_SLICE))
+        raw = self.read(rva, count * width)
         have = len(raw) // width
         return struct.unpack(f"<{have}{ {2: 'H', 4: 'I', 8: 'Q'}[width] }", raw[: have * width])
 
@@ -149,7 +166,8 @@ def open_image(path: Path, limits: Limits) -> Iterator[Image]:
         pe = None
         try:
             try:
-                pe = pefile.PE(data=data, fast_load=True)
+                window: Any = _Window(data)
+                pe = pefile.PE(data=window, fast_load=True)
             except pefile.PEFormatError as error:
                 raise not_pe(path, str(error).strip("'").rstrip(".").lower()) from None
             except (struct.error, ValueError, TypeError, AttributeError, IndexError):
@@ -183,7 +201,7 @@ def open_mapping(path: Path) -> Iterator[mmap.mmap]:
         if not state.st_size:
             raise not_pe(path, "it is empty")
         try:
-            data = _Window(descriptor, 0, access=mmap.ACCESS_READ)
+            data = mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ)
         except (OSError, ValueError, OverflowError) as error:
             raise InputError(f"{shown(path.name)} cannot be read: {error}") from None
     finally:

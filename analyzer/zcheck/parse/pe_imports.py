@@ -8,24 +8,29 @@ from __future__ import annotations
 import struct
 
 from zcheck.model.facts import ImportedDll, Symbol
+from zcheck.model.text import shown
 from zcheck.parse.pe_image import DELAY_IMPORT, IMPORT, Image
 
 DELAY_BY_RVA = 1
 """bit of a delay descriptor's attributes: its fields are RVAs; without it they are virtual addresses"""
 _CHUNK = 512
 _DLL_NAME = 1024
+_NONSENSE = 64
+"""unreadable names after which the rest of a file's imports is given up: real files have none"""
 
 
 class _Count:
-    """Symbols that may still be read of one file."""
+    """Symbols that may still be read of one file, and unreadable names that are still put up with."""
 
-    def __init__(self, left: int) -> None:
-        self.left = left
+    def __init__(self, image: Image) -> None:
+        # Each symbol takes a place in a table of the file; tables that overlap are no tables.
+        self.left = min(image.limits.symbols, image.size // (8 if image.wide else 4))
+        self.nonsense = _NONSENSE
 
 
 def read_imports(image: Image) -> tuple[ImportedDll, ...]:
     """Ordinary imports, then delay imports, in the order of their tables."""
-    count = _Count(image.limits.symbols)
+    count = _Count(image)
     return (*_ordinary(image, count), *_delayed(image, count))
 
 
@@ -33,7 +38,7 @@ def _ordinary(image: Image, count: _Count) -> list[ImportedDll]:
     found: list[ImportedDll] = []
     table, _ = image.directory(IMPORT)
     at = table
-    while table:
+    while table and count.nonsense >= 0:
         raw = image.read(at, 20)
         if len(raw) < 20:
             image.problem("the import table is cut off", image.offset(table))
@@ -48,11 +53,12 @@ def _ordinary(image: Image, count: _Count) -> list[ImportedDll]:
         name = image.text(name_at, _DLL_NAME)
         if not name:
             image.problem("an imported DLL has no readable name", image.offset(at))
+            count.nonsense -= 1
         else:
             thunks = lookup if lookup and image.offset(lookup) is not None else addresses
             if thunks == addresses and stamp:
                 # Bound without a lookup table: the address table holds addresses of another system's DLLs.
-                image.problem(f"bound addresses stand where {name}'s functions were named", image.offset(at))
+                image.problem(f"bound addresses stand where {shown(name)}'s functions were named", image.offset(at))
                 symbols: tuple[Symbol, ...] = ()
             else:
                 symbols = _symbols(image, name, thunks, count, virtual=False)
@@ -65,7 +71,7 @@ def _delayed(image: Image, count: _Count) -> list[ImportedDll]:
     found: list[ImportedDll] = []
     table, _ = image.directory(DELAY_IMPORT)
     at = table
-    while table:
+    while table and count.nonsense >= 0:
         raw = image.read(at, 32)
         if len(raw) < 32:
             image.problem("the delay-import table is cut off", image.offset(table))
@@ -82,6 +88,7 @@ def _delayed(image: Image, count: _Count) -> list[ImportedDll]:
         name = image.text(name_at, _DLL_NAME)
         if not name:
             image.problem("a delay-imported DLL has no readable name", image.offset(at))
+            count.nonsense -= 1
         else:
             found.append(ImportedDll(dll=name, symbols=_symbols(image, name, names, count, virtual), delay=True))
         at += 32
@@ -108,23 +115,24 @@ def _symbols(image: Image, dll: str, table: int, count: _Count, virtual: bool) -
             if not thunk:
                 return tuple(found)
             if count.left <= 0:
-                image.problem(f"more than {image.limits.symbols} imported symbols; the rest of {dll} was not read")
+                image.problem(
+                    f"more imported symbols than a file of this size can hold; {shown(dll)} was not read whole"
+                )
                 return tuple(found)
             count.left -= 1
             if thunk & by_ordinal:
                 found.append(Symbol(ordinal=thunk & 0xFFFF))
                 continue
             rva = _from_virtual(image, thunk) if virtual else thunk & 0x7FFF_FFFF
-            name = image.text(rva + 2)
-            if name is None or not name:
-                image.problem(f"a function imported from {dll} has no readable name", image.offset(at))
-                # Names that were read are kept; a table of nothing but nonsense is given up.
-                if not found:
-                    return ()
+            named = image.hint_and_name(rva)
+            if named is None or not named[1]:
+                image.problem(f"a function imported from {shown(dll)} has no readable name", image.offset(at))
+                count.nonsense -= 1
+                if not found or count.nonsense < 0:  # no table at all, or a file of nonsense
+                    return tuple(found)
                 continue
-            hint = image.words(rva, 1, 2)
-            found.append(Symbol(name=name, hint=hint[0] if hint else None))
+            found.append(Symbol(name=named[1], hint=named[0]))
         if len(thunks) < _CHUNK:
-            image.problem(f"the table of functions imported from {dll} is cut off", image.offset(table))
+            image.problem(f"the table of functions imported from {shown(dll)} is cut off", image.offset(table))
             return tuple(found)
         at += _CHUNK * width

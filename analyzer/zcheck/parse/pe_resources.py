@@ -7,7 +7,6 @@ Only the branches of these types are walked: pefile's reader takes all of them, 
 from __future__ import annotations
 
 import struct
-from xml.etree import ElementTree
 
 from zcheck.parse.pe_image import RESOURCE, Image
 from zcheck.parse.version_info import MAX_BYTES
@@ -58,6 +57,8 @@ def _entries(image: Image, start: int, offset: int, budget: list[int]) -> list[t
 
 def dependent_assemblies(manifests: list[bytes], image: Image) -> tuple[str, ...]:
     """Names of the side-by-side assemblies that the manifests ask for, sorted."""
+    from xml.etree import ElementTree
+
     names: set[str] = set()
     for manifest in manifests:
         text = manifest.strip(b"\0 \r\n\t")

@@ -32,11 +32,14 @@ COLUMNS = (
 
 
 def render(product: Report | Applications, options: RenderOptions) -> str:
-    """A head line and the rows; a stack without findings has one row that carries its verdict."""
+    """A head line and the rows; a stack without findings has one row with its verdict."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(COLUMNS)
     for report in view.reports(product):
+        if not report.stacks:
+            row = [report.target, "", "unknown", "no stack was judged"]
+            writer.writerow([csv_cell(cell) for cell in row] + [""] * (len(COLUMNS) - len(row)))
         for stack in report.stacks:
             rows: list[tuple[Finding | None, bool]] = [(f, False) for f in stack.findings]
             rows += [(f, True) for f in stack.ignored]

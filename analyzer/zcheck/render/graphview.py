@@ -41,7 +41,8 @@ class ViewEdge(Record, frozen=True):
     target: str
     kinds: tuple[EdgeKind, ...]
     functions: tuple[str, ...]
-    sure: bool
+    resolved_by: str
+    places: tuple[str, ...]
 
 
 class View(Record, frozen=True):
@@ -101,12 +102,10 @@ def build(report: Report, system: bool = True) -> View:
 def _join(pair: tuple[str, str], group: list[EdgeReport]) -> ViewEdge:
     kinds = {edge.kind for edge in group}
     functions = dict.fromkeys(name for edge in group for name in edge.functions)
+    places = dict.fromkeys(edge.place for edge in group if edge.place)
+    rule = next((edge.resolved_by for edge in group if edge.resolved_by), "")
     return ViewEdge(
-        pair[0],
-        pair[1],
-        tuple(k for k in _KIND_ORDER if k in kinds),
-        tuple(functions),
-        any(e.confidence == "high" for e in group),
+        pair[0], pair[1], tuple(k for k in _KIND_ORDER if k in kinds), tuple(functions), rule, tuple(places)
     )
 
 

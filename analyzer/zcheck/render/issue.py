@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from zcheck.model.report import VERDICTS, Applications, Report, StackReport
 from zcheck.render import markdown, view
 from zcheck.render.options import RenderOptions
+from zcheck.render.safe import map_strings, visible
 from zcheck.render.safe import markdown_code as code
 from zcheck.render.safe import markdown_text as prose
-from zcheck.render.safe import visible
 
 LIMIT = 60_000
 _CUT = (
@@ -23,6 +23,10 @@ _CUT = (
 )
 _ADD = "**please add:**"
 _SHORT = 600
+_LONGEST = 4_000
+"""characters of any one string of the report; no file's name may fill the issue by itself"""
+_IN_FULL = 50
+"""findings given in full"""
 
 
 def render(product: Report | Applications, options: RenderOptions) -> str:
@@ -30,6 +34,7 @@ def render(product: Report | Applications, options: RenderOptions) -> str:
 
     With several applications the forms are filled for the one with the most severe verdict; the others follow folded.
     """
+    product = map_strings(product, _bounded)
     reports = view.reports(product)
     ranked = sorted(range(len(reports)), key=lambda i: (_rank(reports[i]), i))
     parts = []
@@ -45,6 +50,10 @@ def render(product: Report | Applications, options: RenderOptions) -> str:
 def _rank(report: Report) -> int:
     worst = view.worst(report.stacks)
     return list(VERDICTS).index(worst) if worst else 0
+
+
+def _bounded(text: str) -> str:
+    return _short(text, _LONGEST)
 
 
 def _short(text: str, limit: int = _SHORT) -> str:
@@ -187,7 +196,7 @@ def _blocks(report: Report) -> list[str]:
     target = prose(report.target)
     pieces = [
         ("first actions", markdown.actions(report)),
-        *((f"finding {code(r.finding.id)}", markdown.finding(r.finding, 4)) for r in view.merged(report)),
+        *((f"finding {code(r.finding.id)}", markdown.finding(r.finding, 4)) for r in view.merged(report)[:_IN_FULL]),
         ("dependency graph", markdown.graph(report)),
         ("device code", markdown.device_code(report)),
         ("CUDA functions in use", markdown.functions(report)),
@@ -202,11 +211,11 @@ def _blocks(report: Report) -> list[str]:
     ]
     joined = "\n\n".join(findings)
     at = 1 if markdown.actions(report) else 0
-    if joined and len(joined) < LIMIT // 2:
+    if joined and len(joined) < LIMIT // 2 and len(view.merged(report)) <= _IN_FULL:
         return [*blocks[:at], _details(f"{target}: findings", joined), *blocks[at:]]
     if findings:
         ids = _details(f"{target}: findings", markdown.bullets(_index(report)))
-        return [*blocks[:at], ids, *(_details(f"{target}: a finding in full", f) for f in findings[:50]), *blocks[at:]]
+        return [*blocks[:at], ids, *(_details(f"{target}: a finding in full", f) for f in findings), *blocks[at:]]
     return blocks
 
 

@@ -20,21 +20,23 @@ def normal(product: Report | Applications) -> Report | Applications:
     Lone surrogates (names of files that were no valid UTF-8) become ``\\udc80`` style escapes, since no format can
     carry them.
     """
-    sorted_product: Report | Applications
-    if isinstance(product, Applications):
-        sorted_product = msgspec.structs.replace(
-            product,
-            applications=tuple(_report(report) for report in product.applications),
-            skipped=tuple(sorted(product.skipped, key=lambda s: (s.path, s.reason))),
-        )
-    else:
-        sorted_product = _report(product)
-    return whole_strings(sorted_product)
+    product = whole_strings(product)  # first, since it may change the order
+    if isinstance(product, Report):
+        return _report(product)
+    return msgspec.structs.replace(
+        product,
+        applications=tuple(_report(report) for report in product.applications),
+        skipped=tuple(sorted(product.skipped, key=lambda s: (s.path, s.reason))),
+    )
 
 
 def whole_strings(product: T) -> T:
     """``product`` without lone surrogates."""
-    return map_strings(product, _whole)
+    try:
+        msgspec.json.encode(product)  # far quicker than looking at each string, and almost always right
+        return product
+    except UnicodeEncodeError:
+        return map_strings(product, _whole)
 
 
 def _whole(text: str) -> str:

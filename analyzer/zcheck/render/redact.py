@@ -21,24 +21,24 @@ from zcheck.render.safe import map_strings
 USER, MACHINE, HOST, MAIL, PROFILE, HOME = "<user>", "<machine>", "<host>", "<e-mail>", "%USERPROFILE%", "~"
 
 _SEP = r"[\\/]+"
-_NAME = r'[^\\/:*?"<>|\r\n\t]+'
-_PEOPLE = r"(?:users|home|documents and settings)"
-# A path is absolute from a drive, a leading separator or a UNC host; up to 8 folders may stand before Users or home.
-_ROOT = r"(?<![\w.])(?:[A-Za-z]:)?" + _SEP
-_FOLDER = re.compile(
-    rf"(?P<before>(?:(?:{_ROOT})(?:{_NAME}{_SEP}){{0,8}}?|^){_PEOPLE}{_SEP})(?P<name>{_NAME}?)(?=[\\/]|\s+[A-Za-z]:[\\/]|[:*?\"<>|\r\n\t]|$)",
-    re.IGNORECASE,
-)
-_COMPONENT_PATH = re.compile(rf"{_ROOT}(?:{_NAME}{_SEP})*{_NAME}")
+# An absolute path, from a drive or a separator up to what no Windows file name holds or up to the next drive. None of
+# these patterns can go back over what it took: texts come from strangers' files and may be long.
+_PATH = re.compile(r"(?<![\w.\\/])(?:[A-Za-z]:)?[\\/](?:(?!\s[A-Za-z]:[\\/])[^:*?\"<>|\r\n\t])*")
+_RELATIVE_USERS = re.compile(r"^(?P<before>(?:Users|Documents and Settings)[\\/]+)(?P<name>[^\\/:*?\"<>|\r\n\t]+)")
+_WEB = re.compile(r"(?<![A-Za-z])(?:https?|ftp|git|ssh):$", re.IGNORECASE)
+_PEOPLE = {"users", "home", "documents and settings"}
+# Folders that may stand before Users or home, as in /mnt/c/Users.
+_PEOPLE_DEPTH = 4
 _UNC = re.compile(
-    r"(?<![:\w\\/])(?P<lead>(?:\\{2,}|//)(?:\?[\\/]+UNC[\\/]+)?)(?P<host>[^\\/\s?.\"<>|:*][^\\/\s\"<>|:*?]*)(?=[\\/])"
+    r"(?<![:\w\\/])(?P<lead>(?:\\{2,}|//)(?:\?[\\/]+UNC[\\/]+)?)"
+    r"(?P<host>[^\\/\s?.\"<>|:*][^\\/\s\"<>|:*?]*)(?=[\\/])"
 )
-_MAIL = re.compile(r"[\w.+-]+@(?=[\w.-]*[^\W\d_])[\w-]+(?:\.[\w-]+)*\.(?P<top>[^\W\d_]{2,})", re.UNICODE)
+_MAIL = re.compile(r"(?<![\w.+-])[\w.+-]+@(?=[\w.-]*[^\W\d_])[\w-]+(?:\.[\w-]+)*\.(?P<top>[^\W\d_]{2,})", re.UNICODE)
 _FILE_ENDINGS = {"dll", "exe", "pyd", "sys", "lib", "node", "onnx", "json", "zip", "txt"}
 _NOBODY = {"public", "default", "default user", "all users", "shared", "guest"}
-# A user or a machine may be called like a folder of every system; such a name is taken out only below Users or home
-# (or as a UNC host), else C:\Windows\System32 would vanish from the reports of the user "Windows".
-_COMMON = set(
+# COMMON: a user or a machine may be called like a folder of every system; such a name is taken out only below Users
+# or home (or as a UNC host), else C:\Windows\System32 would vanish from the reports of the user "Windows".
+COMMON = set(
     """windows|system32|syswow64|users|home|program files|program files (x86)|programdata|amd|rocm|hip|zluda|bin|lib|app
 apps|data|python|scripts|temp|tmp|usr|opt|mnt|root|var|desktop|documents|downloads|appdata|local|roaming|nvidia|cuda
 torch|site-packages|dlls""".replace("\n", "|").split("|")
@@ -66,16 +66,20 @@ def _home_pattern(homes: tuple[str, ...]) -> re.Pattern[str] | None:
     paths = set()
     for home in homes:
         parts = [part for part in re.split(_SEP, home.strip()) if part]
-        if len(parts) < (2 if re.match(r"[A-Za-z]:", home) else 1):
+        rooted = home.strip()[:1] in ("\\", "/")
+        if len(parts) < (1 if rooted else 2):
             continue  # a bare drive or the root folder names nobody
+        start = r"(?<![\w.\\/])" + _SEP if rooted else r"(?<!\w)"
         for kind in ("NFC", "NFD"):
-            body = _SEP.join(re.escape(unicodedata.normalize(kind, part)) for part in parts)
-            paths.add((r"(?<![\w.])" if home[:1] in "\\/" else r"(?<!\w)") + (_SEP if home[:1] in "\\/" else "") + body)
+            paths.add(start + _SEP.join(re.escape(unicodedata.normalize(kind, part)) for part in parts))
     if not paths:
         return None
-    return re.compile(
-        "(?:" + "|".join(sorted(paths, key=lambda p: (-len(p), p))) + r")(?=[\\/:*?\"<>|\s;,')\]]|$)", re.IGNORECASE
-    )
+    choice = "|".join(sorted(paths, key=lambda path: (-len(path), path)))
+    return re.compile(rf"(?:{choice})(?=[\\/:*?\"<>|\s;,')\]]|$)", re.IGNORECASE)
+
+
+def _any(names: list[str]) -> str:
+    return "|".join(re.escape(name) for name in sorted(names, key=lambda name: (-len(name), name)))
 
 
 @lru_cache(maxsize=16)
@@ -83,26 +87,36 @@ def _changer(names: RedactionNames) -> Callable[[str], str]:
     home = _home_pattern(names.homes)
     users = {_fold(name) for name in names.users if name.strip()}
     machines = {_fold(name) for name in names.machines if name.strip()}
-    rare_users = users - _COMMON
-    rare_machines = machines - _COMMON
+    rare = dict.fromkeys(users - COMMON, USER) | dict.fromkeys(machines - COMMON - users, MACHINE)
     words = sorted(
-        {form for name in names.machines if _fold(name) in rare_machines and len(name) > 2 for form in _forms(name)}
+        {form for name in names.machines if len(_fold(name)) > 2 and _fold(name) in rare for form in _forms(name)}
     )
-    machine = (
-        re.compile(rf"(?<![\w.\\/-])(?:{'|'.join(re.escape(w) for w in words)})(?![\w-]|\.\w)", re.IGNORECASE)
-        if words
-        else None
-    )
+    machine = re.compile(rf"(?<![\w.\\/-])(?:{_any(words)})(?![\w-]|\.\w)", re.IGNORECASE) if words else None
+    # The last component may run on into prose: only a name at its start can be told.
+    ahead = sorted({form for name in (*names.users, *names.machines) if _fold(name) in rare for form in _forms(name)})
+    leading = re.compile(rf"(?:{_any(ahead)})(?=[\s,;')\]])", re.IGNORECASE) if ahead else None
 
-    def folder(match: re.Match[str]) -> str:
-        name = match["name"].strip()
-        if _fold(name) in _NOBODY and _fold(name) not in users:
+    def path(match: re.Match[str]) -> str:
+        if _WEB.search(match.string[max(0, match.start() - 7) : match.start()]):
             return match.group()
-        return match["before"] + (USER if name else match["name"])
-
-    def component(match: re.Match[str]) -> str:
         parts = re.split(r"([\\/]+)", match.group())
-        return "".join(USER if _fold(p) in rare_users else MACHINE if _fold(p) in rare_machines else p for p in parts)
+        people = False
+        depth = 0
+        for position in range(0, len(parts), 2):
+            name = _fold(parts[position])
+            if people and name:
+                if name not in _NOBODY or name in users:
+                    parts[position] = USER
+            elif name in rare:
+                parts[position] = rare[name]
+            elif leading and position == len(parts) - 1 and (found := leading.match(parts[position])):
+                parts[position] = rare.get(_fold(found.group()), USER) + parts[position][found.end() :]
+            people = not people and name in _PEOPLE and depth <= _PEOPLE_DEPTH
+            depth += bool(name)
+        return "".join(parts)
+
+    def relative(match: re.Match[str]) -> str:
+        return match.group() if _fold(match["name"]) in _NOBODY - users else match["before"] + USER
 
     def mail(match: re.Match[str]) -> str:
         return match.group() if match["top"].lower() in _FILE_ENDINGS else MAIL
@@ -112,9 +126,8 @@ def _changer(names: RedactionNames) -> Callable[[str], str]:
             if home:
                 text = home.sub(lambda m: HOME if m.group()[:1] == "/" else PROFILE, text)
             text = _UNC.sub(lambda m: m["lead"] + HOST, text)
-            text = _FOLDER.sub(folder, text)
-            if rare_users or rare_machines:
-                text = _COMPONENT_PATH.sub(component, text)
+            text = _PATH.sub(path, text)
+            text = _RELATIVE_USERS.sub(relative, text)
         if machine:
             text = machine.sub(MACHINE, text)
         if "@" in text:

@@ -35,7 +35,7 @@ _ASCII_FORMS = str.maketrans(
         "×": "x",
     }
 )
-_MARKDOWN = re.compile(r"([\\`*_{}\[\]()#+!|~$])")
+_MARKDOWN = str.maketrans({char: "\\" + char for char in "\\`*_{}[]()#+!|~$"} | {"\0": "<!-- -->"})
 _MENTION = re.compile(r"([@#])(?=\w)")
 _FORMULA = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
 _LINK = re.compile(r"([\[\]])")
@@ -63,7 +63,7 @@ def markdown_text(text: str) -> str:
     escaped = escape(visible(text), quote=False)
     # GitHub looks for @name and #1 after rendering, so an escape does not stop it; an empty comment between does.
     held = _MENTION.sub("\\1\0", escaped)
-    return _MARKDOWN.sub(r"\\\1", held).replace("\0", "<!-- -->")
+    return held.translate(_MARKDOWN)
 
 
 def markdown_code(text: str) -> str:
@@ -125,13 +125,17 @@ def escape_json(text: str) -> str:
 
 
 def map_strings(value: T, change: Callable[[str], str]) -> T:
-    """The same product with ``change`` applied to every string in it, nested dictionaries (keys too) included."""
-    cache: dict[str, str] = {}
+    """The same product with ``change`` applied to every string in it, nested dictionaries (keys too) included.
+
+    Parts that no change touches are the very same objects.
+    """
+    known: dict[str, str] = {}
 
     def once(text: str) -> str:
-        if text not in cache:
-            cache[text] = change(text)
-        return cache[text]
+        told = known.get(text)
+        if told is None:
+            known[text] = told = change(text)
+        return text if told == text else told
 
     return cast(T, _walk(value, once))
 
@@ -140,15 +144,20 @@ def _walk(value: Any, change: Callable[[str], str]) -> Any:
     if isinstance(value, str):
         return change(value)
     if isinstance(value, msgspec.Struct):
-        fields = {name: getattr(value, name) for name in value.__struct_fields__}
-        changed = {name: _walk(item, change) for name, item in fields.items()}
-        if all(changed[name] is fields[name] or changed[name] == fields[name] for name in fields):
+        changes = {}
+        for name in value.__struct_fields__:
+            old = getattr(value, name)
+            new = _walk(old, change)
+            if new is not old:
+                changes[name] = new
+        return msgspec.structs.replace(value, **changes) if changes else value
+    if isinstance(value, (tuple, list)):
+        items = [_walk(item, change) for item in value]
+        if all(new is old for new, old in zip(items, value, strict=True)):
             return value
-        return type(value)(**changed)
-    if isinstance(value, tuple):
-        return tuple(_walk(item, change) for item in value)
-    if isinstance(value, list):
-        return [_walk(item, change) for item in value]
+        return type(value)(items)
     if isinstance(value, dict):
-        return {_walk(key, change): _walk(item, change) for key, item in value.items()}
+        pairs = [(_walk(key, change), _walk(item, change)) for key, item in value.items()]
+        same = all(key is old and item is was for (key, item), (old, was) in zip(pairs, value.items(), strict=True))
+        return value if same else dict(pairs)
     return value

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import io
-from typing import TYPE_CHECKING
-
 from zcheck.model.finding import Finding
 from zcheck.model.report import Applications, Report, StackReport
 from zcheck.render import graphview, view
 from zcheck.render.options import RenderOptions
-from zcheck.render.safe import ascii_text, visible
-
-if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
-    from rich.table import Table
-    from rich.text import Text
+from zcheck.render.textwriter import Writer
 
 FIRST_ACTIONS = 3
 NAMES_SHOWN = 24
 ROWS_SHOWN = 40
+WHOLE_REPORTS = 3
+"""programs of a folder whose reports are shown whole"""
+NOTES_SHOWN = 12
 EVIDENCE_SHOWN = 4
 _STYLES = {
     "blocked": "bold red",
@@ -43,8 +38,8 @@ _STATE_STYLES = {
 
 
 def render(product: Report | Applications, options: RenderOptions) -> str:
-    """The text of a product: one verdict line a stack, then the parts of ``_Writer``."""
-    writer = _Writer(options)
+    """The text of a product: one verdict line a stack, then the parts of ``_ReportWriter``."""
+    writer = _ReportWriter(options)
     if isinstance(product, Applications):
         writer.applications(product)
     else:
@@ -52,89 +47,48 @@ def render(product: Report | Applications, options: RenderOptions) -> str:
     return writer.text()
 
 
-class _Writer:
-    """Prints parts one after the other into one text; every string passes ``clean`` first."""
-
-    def __init__(self, options: RenderOptions) -> None:
-        from rich.console import Console
-
-        self.options = options
-        self.clean = ascii_text if options.ascii_only else visible
-        self._file = io.StringIO()
-        self.console: Console = Console(
-            file=self._file,
-            width=options.width,
-            force_terminal=options.color,
-            no_color=not options.color,
-            color_system="standard" if options.color else None,
-            highlight=False,
-            emoji=False,
-            markup=False,
-            legacy_windows=False,
-            _environ={},
-        )
-
-    def text(self) -> str:
-        """What was written, without blanks at line ends."""
-        lines = self._file.getvalue().splitlines()
-        return "\n".join(line.rstrip() for line in lines).strip("\n") + "\n"
-
-    # --- building blocks
-
-    def styled(self, *parts: tuple[str, str] | str) -> Text:
-        """One text of (string, style) parts, made safe."""
-        from rich.text import Text
-
-        text = Text(overflow="fold")
-        for part in parts:
-            string, style = part if isinstance(part, tuple) else (part, "")
-            text.append(self.clean(string), style=style)
-        return text
-
-    def hang(self, lead: Text, body: RenderableType, indent: int = 0) -> None:
-        """``lead`` in a column of its own width, ``body`` wrapped beside it."""
-        from rich.padding import Padding
-        from rich.table import Table
-
-        grid = Table.grid(padding=(0, 0))
-        grid.add_column(width=len(lead.plain), no_wrap=True)
-        grid.add_column(overflow="fold")
-        grid.add_row(lead, body)
-        self.console.print(Padding(grid, (0, 0, 0, indent)))
-
-    def table(self) -> Table:
-        """An empty table with a line under its head."""
-        from rich import box
-        from rich.table import Table
-
-        return Table(box=box.ASCII if self.options.ascii_only else box.SIMPLE, pad_edge=False, show_edge=False)
-
-    def heading(self, title: str) -> None:
-        """A blank line and a heading."""
-        self.console.print()
-        self.console.print(self.styled((title, "bold")))
-
-    # --- parts
+class _ReportWriter(Writer):
+    """Writes the parts of a report in the order in which people need them."""
 
     def applications(self, product: Applications) -> None:
-        """All verdict lines first, then each application's report."""
-        for report in product.applications:
-            self.verdicts(report)
+        """The count of verdicts, a verdict line each, and the whole reports of as many as a person will read.
+
+        Programs without CUDA share one line; of many others each gets its first action and the ids of its findings.
+        """
+        told = [r for r in product.applications if any(s.verdict != "no-cuda" for s in r.stacks) or r.skipped]
+        quiet = [r for r in product.applications if r not in told]
+        whole = self.options.verbose or len(told) <= WHOLE_REPORTS
         summary = ", ".join(
             f"{count} {view.VERDICT_WORDS[verdict].lower()}" for verdict, count in view.counts(product).items()
         )
+        head = f"{view.plural(len(product.applications), 'program')} in {product.target}: {summary or 'none judged'}"
+        self.console.print(self.styled(head))
         self.console.print()
-        self.console.print(
-            self.styled(
-                f"{view.plural(len(product.applications), 'program')} in {product.target}: {summary or 'none judged'}"
-            )
-        )
-        for report in product.applications:
+        for report in told:
+            self.verdicts(report)
+            if not whole:
+                self._brief(report)
+        if quiet:
+            names = ", ".join(report.target for report in quiet)
+            self.hang(self.styled(("NO CUDA", _STYLES["no-cuda"]), "  "), self.styled(names), 0)
+        if not whole:
+            self.console.print()
+            self.console.print(self.styled("Name one of them to see its whole report, or use --verbose for all."))
+        for report in told if whole else ():
             self.console.print()
             self.console.print(self.styled(("─" * min(40, self.options.width), "dim")))
             self.report(report, closing=False)
         self.skipped([(s.path, s.reason) for s in product.skipped])
         self.closing(product.zcheck, product.database, [s for r in product.applications for s in r.stacks])
+
+    def _brief(self, report: Report) -> None:
+        """The first action and the ids of the findings, notes last."""
+        actions = [stack.actions[0] for stack in report.stacks if stack.actions]
+        if actions:
+            self.hang(self.styled("first  "), self.styled(actions[0]), 4)
+        ids = dict.fromkeys(finding.id for stack in report.stacks for finding in stack.findings)
+        if ids:
+            self.hang(self.styled("found  "), self.styled(", ".join(ids)), 4)
 
     def report(self, report: Report, closing: bool = True) -> None:
         """One application."""
@@ -235,9 +189,17 @@ class _Writer:
             return
         self.heading("Findings")
         labels = view.short_labels(report)
+        notes = 0
         for row in rows:
             finding = row.finding
             word = view.SEVERITY_WORDS[finding.severity]
+            notes += finding.severity == "note"
+            if notes > NOTES_SHOWN and not self.options.verbose:
+                if notes == NOTES_SHOWN + 1:
+                    self.console.print(self.styled(("\n  More notes, in full with --verbose", "dim")))
+                where = f" in {finding.module}" if finding.module else ""
+                self.hang(self.styled((word.ljust(8), "dim")), self.styled(f"{finding.id}{where}: {finding.title}"), 2)
+                continue
             self.console.print()
             self.hang(
                 self.styled((word.ljust(8), _STYLES[finding.severity])),
@@ -359,15 +321,19 @@ class _Writer:
         graph = graphview.build(report, system=self.options.verbose)
         stack = report.stacks[0].id if report.stacks else None
         self.heading("Dependencies")
+        levels = max(4, (self.options.width - 36) // 3)
         for line in graphview.tree(graph):
-            bars = "".join("│  " if more else "   " for more in line.branches[:-1])
-            lead = bars + (("├─ " if line.branches[-1] else "└─ ") if line.branches else "")
+            lead = _lead(line.branches, levels)
             role = line.node.role(stack)
             words = [role] if line.node.kind != "entry" else []
             if line.edge:
                 words += [graphview.KIND_WORDS[kind] for kind in line.edge.kinds]
                 if line.edge.functions:
                     words.append(view.plural(len(line.edge.functions), "function"))
+                if self.options.verbose and line.edge.resolved_by:
+                    words.append(f"found by {line.edge.resolved_by}")
+                if self.options.verbose:
+                    words += line.edge.places
             if line.again:
                 words.append("shown above")
             style = {"missing": "red", "absent": "red", "passed-through": "yellow", "replaced": "green"}.get(role, "")
@@ -419,8 +385,12 @@ class _Writer:
                 self.hang(self.styled((f"{view.VERDICT_WORDS[verdict]} = ", "dim")), self.styled((meaning, "dim")))
         self.console.print(self.styled((f"{view.DISCLAIMER} zcheck {version}, database {database}.", "dim")))
 
-    def names(self, names: list[str] | tuple[str, ...], limit: int) -> str:
-        """Names joined by commas, the rest as a count unless ``verbose``."""
-        if self.options.verbose or len(names) <= limit:
-            return ", ".join(names)
-        return ", ".join(names[:limit]) + f" and {len(names) - limit} more"
+
+def _lead(branches: tuple[bool, ...], levels: int) -> str:
+    """The lines in front of a tree entry; deeper than ``levels`` the depth as a number instead."""
+    if not branches:
+        return ""
+    knee = "├─ " if branches[-1] else "└─ "
+    if len(branches) > levels:
+        return f"({len(branches)}) ".ljust(levels * 3 - 3) + knee
+    return "".join("│  " if more else "   " for more in branches[:-1]) + knee

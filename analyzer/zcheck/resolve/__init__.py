@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from zcheck.resolve.analysis import chain, closure, cycles, networkx_graph, top_modules
+from zcheck.resolve.analysis import chain, closure, cycles, networkx_graph, python_imports, top_modules
 from zcheck.resolve.build import Dynamic
 from zcheck.resolve.resolver import Resolver, resolve
 from zcheck.resolve.windows import WindowsDll, WindowsDlls, read_windows_dlls
@@ -16,6 +16,7 @@ __all__ = [
     "closure",
     "cycles",
     "networkx_graph",
+    "python_imports",
     "read_windows_dlls",
     "resolve",
     "top_modules",

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from zcheck.model.bundle import Bundle
 from zcheck.model.facts import PeFacts
 from zcheck.model.graph import Edge, EdgeKind, Graph
-from zcheck.resolve.names import module_name, split_forwarder
+from zcheck.resolve.build import Dynamic
+from zcheck.resolve.names import PYTHON, module_name, split_forwarder
 
 if TYPE_CHECKING:
     from networkx import MultiDiGraph
@@ -96,6 +97,22 @@ def top_modules(bundle: Bundle, facts: Mapping[str, PeFacts]) -> tuple[str, ...]
         if not {user for user in others if user.rpartition("/")[2].lower() not in mutual}:
             top.append(path)
     return tuple(top)
+
+
+def python_imports(bundle: Bundle, entry: str) -> tuple[Dynamic, ...]:
+    """For an entry that is a Python interpreter: the extension modules of its environment, as loads that may happen.
+
+    Which of them a program imports is not known here, hence confidence ``low``; for any other entry there are none.
+    """
+    folder, _, name = entry.rpartition("/")
+    if not PYTHON.fullmatch(name):
+        return ()
+    up = "..\\" * (folder.count("/") + 1 if folder else 0)
+    return tuple(
+        Dynamic(entry, up + file.path.replace("/", "\\"), (), "low", "extension module of the environment")
+        for file in bundle.files
+        if file.kind == "pe" and file.path.lower().endswith(".pyd")
+    )
 
 
 def _targets(graph: Graph, kinds: tuple[EdgeKind, ...]) -> dict[str, list[Edge]]:

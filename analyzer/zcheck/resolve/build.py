@@ -75,7 +75,7 @@ class Build:
             self._node(Found(path, path.rpartition("/")[2], "bundle", ""), "unreached")
         self._follow(read, "unreached")
         for path in files:
-            if CUDA_LIKE.search(path.rpartition("/")[2]):
+            if CUDA_LIKE.search(path.rpartition("/")[2]) and not self.search.is_foreign(path):
                 self._node(Found(path, path.rpartition("/")[2], "bundle", ""), "unreached")
         return Graph(
             entry=self.entry,

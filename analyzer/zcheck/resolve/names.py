@@ -8,6 +8,8 @@ from zcheck.resolve.windows import API_SETS
 
 HOST_PROGRAM = re.compile(r"(python3\d*t?(_d)?|node|electron|libnode|nw)\.(dll|exe)")
 """modules that a .pyd or .node finds in the process that loads it"""
+PYTHON = re.compile(r"pythonw?(\d[\d.]*t?)?(_d)?\.exe", re.IGNORECASE)
+"""names of the interpreter"""
 CUDA_LIKE = re.compile(
     r"cuda|cublas|cudnn|cufft|curand|cusparse|cusolver|cupti|cutensor|nvrtc|nvjitlink|nvjpeg|nvml|nvapi|nvcuvid|nvenc"
     r"|nvinfer|nvonnx|nvtx|nvfatbin|nvptx|nvvm|nccl|optix|^npp[a-z]|[-_.]cu\d\d",

@@ -62,11 +62,24 @@ class Search:
                 # Two names that differ in case only cannot both exist on Windows; the first in order stands.
                 self.files.setdefault(_folder(file.path), {}).setdefault(name, file.path)
                 self.by_name.setdefault(name, []).append(file.path)
+        self._foreign = {
+            folder
+            for other in bundle.entries
+            if self.is_program and (folder := _folder(other)) and not f"{self.home}/".startswith(f"{folder}/")
+        }
         self._path_dirs = list(path_dirs)
         self._path_files: dict[str, str] | None = None
         self.assemblies: tuple[str, ...] = ()
         """side-by-side assemblies of the program's manifest: the process default"""
         self.machine: Machine | None = None
+
+    def is_foreign(self, path: str) -> bool:
+        """True for a file below the folder of another entry, when this entry does not lie there too."""
+        folder = f"{_folder(path)}/"
+        return any(folder.startswith(f"{other}/") for other in self._foreign)
+
+    def _of_that_name(self, name: str) -> list[str]:
+        return [path for path in self.by_name.get(name, ()) if not self.is_foreign(path)][:MAX_SAME_NAME]
 
     def candidates(self, dll: str, importer: str) -> list[str]:
         """Files (bundle paths or absolute ones of PATH) that any rule could pick for a name: they have to be parsed."""
@@ -80,7 +93,7 @@ class Search:
         found = [path for _, folder in places if (path := self.files.get(folder, {}).get(name))]
         found.extend(path for _, path in self._assembly_files(name, ()))
         if not found and not row:
-            found = self.by_name.get(name, [])[:MAX_SAME_NAME]
+            found = self._of_that_name(name)
         if not found and not row and (outside := self._on_path(name)):
             found = [outside]
         return list(dict.fromkeys(found))
@@ -109,7 +122,7 @@ class Search:
             return self._file(here, "current-directory", facts)
         if outside := self._on_path(name):
             return self._file(outside, "path", facts, origin="path")
-        same = self.by_name.get(name, [])[:MAX_SAME_NAME]
+        same = self._of_that_name(name)
         if same and not (self.is_program and start):
             # Somebody adds a folder at run time: a file of the bundle with that name is what can be meant.
             same = sorted(same, key=lambda path: (self._wrong(path, facts), -_shared(path, importer), path))

@@ -122,6 +122,7 @@ def _part(report: Report, ident: str) -> dict[str, Any]:
         "roles": [(role, view.ROLE_MEANING[role]) for role in view.ROLE_MEANING if role in roles],
         "kinds": graphview.KIND_WORDS,
         "switch": any(len(set(node.roles.values())) > 1 for node in seen.nodes),
+        "marked": any(node.severity in ("blocker", "risk") for node in seen.nodes),
         "edges": seen.edges[:LIST_LIMIT],
         "edges_left": max(0, len(seen.edges) - LIST_LIMIT),
         "functions": report.functions[:LIST_LIMIT],

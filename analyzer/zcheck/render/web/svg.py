@@ -15,7 +15,7 @@ from zcheck.render import graphview
 from zcheck.render.safe import visible
 
 WIDTH, HEIGHT, GAP_X, GAP_Y, MARGIN = 190, 36, 64, 12, 12
-LABEL = 25
+LABEL = 24
 # Above this many edges they are joined into one path a kind: a browser draws few long paths faster than many short.
 JOIN_ABOVE = 600
 

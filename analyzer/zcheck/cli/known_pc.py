@@ -1,0 +1,71 @@
+"""The user's PC as a check uses it: facts for each stack, and what it shows in place of what was assumed."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from zcheck.errors import UsageError, ZcheckError
+from zcheck.host import StackOverrides, host_evidence, stack_overrides
+from zcheck.model.evidence import HostFact
+from zcheck.model.host import Host
+from zcheck.model.stack import Stack
+
+NO_PC = "Nothing is known about the PC: the stack is assumed to be installed as it should be."
+
+
+@dataclass(frozen=True)
+class KnownPc:
+    """A PC that was read; ``shown`` is what it shows of the stack."""
+
+    host: Host
+    shown: StackOverrides
+
+    @property
+    def document(self) -> dict[str, object]:
+        """The PC as the report's ``host``."""
+        built: dict[str, object] = msgspec.to_builtins(self.host)
+        return built
+
+    def facts(self, stack: Stack) -> tuple[HostFact, ...]:
+        """What of the PC bears on a program on this stack."""
+        return host_evidence(self.host, stack)
+
+    def over(self, stacks: Sequence[Stack], given: Mapping[str, bool]) -> tuple[Stack, ...]:
+        """The stacks with what the PC shows, except for the fields that the user named (``given``)."""
+        shown = self.shown
+        shown = StackOverrides(
+            gpu="" if given.get("gpu") else shown.gpu,
+            hip_sdk="" if given.get("hip_sdk") else shown.hip_sdk,
+            zluda="" if given.get("zluda") else shown.zluda,
+        )
+        return tuple(dict.fromkeys(shown.apply(stack) for stack in stacks))
+
+
+def known_pc(where: Path | None, zluda_dir: str | None) -> KnownPc | None:
+    """The PC of ``--host``, or on Windows this one; None where no PC is looked at.
+
+    Raises what ``find_host`` raises for a PC that was named; this PC's own oddities never stop a check.
+    """
+    from zcheck.cli.host import find_host
+
+    if where is not None and str(where) == "none":
+        if zluda_dir:
+            raise UsageError("--zluda-dir names a folder of the PC that --host none leaves out")
+        return None
+    if where is None and not zluda_dir and sys.platform != "win32":
+        return None
+    try:
+        if where is not None and zluda_dir and where.is_dir():
+            host = find_host(root=where, zluda_dir=zluda_dir)
+        else:
+            host = find_host(where, zluda_dir=zluda_dir)
+    except ZcheckError:
+        if where is None and not zluda_dir:
+            return None
+        raise
+    return KnownPc(host, stack_overrides(host))
