@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -265,8 +264,3 @@ def survey_program(path: Path) -> Program:
     from zcheck.launch import survey
 
     return survey.program(path, anti_cheat_signs())
-
-
-def names(items: Iterable[str]) -> str:
-    """Names as text."""
-    return ", ".join(items)
