@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -89,6 +90,18 @@ def _entries(bundle: Bundle, reader: Reader) -> Sequence[str]:
     # NVIDIA's libraries beside a program's own serve it, whether or not an import says so.
     own = [entry for entry in top if coverage().library_of(entry.rpartition("/")[2]) is None]
     return own or top
+
+
+def hash_modules(analysis: Analysis) -> None:
+    """Fill the SHA-256 of the bundle's modules that the entry reaches; a file that cannot be read has none."""
+    from zcheck.parse.pe import sha256
+
+    if analysis.graph is None or analysis.root is None:
+        return
+    for node in analysis.graph.nodes:
+        if node.origin == "bundle" and node.load != "unreached" and node.id not in analysis.hashes:
+            with contextlib.suppress(OSError):
+                analysis.hashes[node.id] = sha256(analysis.root / node.id)
 
 
 def judge_analysis(
