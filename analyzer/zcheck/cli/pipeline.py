@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from zcheck import __version__
+from zcheck.cli.content import ContentReader
 from zcheck.cli.data import coverage, name_lookups, rule_set, windows_dlls
 from zcheck.cli.progress import Progress
 from zcheck.coverage import runtime_start
@@ -82,11 +83,12 @@ def analyse(target: Path, stacks: Sequence[Stack], progress: Progress) -> tuple[
     reader = Reader(bundle, progress)
     entries = _entries(bundle, reader)
     alone = len(entries) == 1
+    content = ContentReader(bundle, [stack.zluda for stack in stacks])
     found = []
     with DeviceReader([stack.zluda for stack in stacks], next((s.gpu for s in stacks if s.gpu), None)) as device:
         for entry in entries:
             if reader.read(entry, must=alone) is not None:
-                found.append(_analyse_entry(bundle, entry, reader, device))
+                found.append(_analyse_entry(bundle, entry, reader, device, content))
     if not found:
         raise InputError(reader.skipped[0].reason if reader.skipped else f"{target.name}: nothing to judge")
     return bundle, found
@@ -104,7 +106,9 @@ def _entries(bundle: Bundle, reader: Reader) -> Sequence[str]:
     return top_modules(bundle, read) or bundle.entries
 
 
-def _analyse_entry(bundle: Bundle, entry: str, reader: Reader, device: DeviceReader) -> Analysis:
+def _analyse_entry(
+    bundle: Bundle, entry: str, reader: Reader, device: DeviceReader, content: ContentReader
+) -> Analysis:
     from zcheck.cli.device import wanted
     from zcheck.collect import collect
     from zcheck.resolve import Resolver
@@ -117,6 +121,7 @@ def _analyse_entry(bundle: Bundle, entry: str, reader: Reader, device: DeviceRea
     facts = {path: read for path, read in resolver.facts.items() if read is not None}
     known = collect(graph, facts, name_lookups())
     extra: list[Item] = [*_runtime_start(entry, facts), *_variants(bundle, facts, reader)]
+    extra += content.evidence(entry, facts)
     reports: list[DeviceCodeReport] = []
     for file in wanted(item for item in known.items if isinstance(item, FileFact)):
         found = device.read(Path(bundle.root) / (file.path or file.name), file.name)
@@ -131,7 +136,7 @@ def _analyse_entry(bundle: Bundle, entry: str, reader: Reader, device: DeviceRea
         graph=graph,
         facts=facts,
         root=Path(bundle.root),
-        skipped=(*bundle.skipped, *reader.skipped, *device.skipped),
+        skipped=(*bundle.skipped, *reader.skipped, *device.skipped, *content.skipped),
     )
 
 

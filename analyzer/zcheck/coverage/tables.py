@@ -81,6 +81,8 @@ PLAIN: tuple[Table, ...] = (
     Table("names/stacks.csv", "named_stack", (("name",),)),
     Table("windows_dlls.csv", "windows_dll"),
     Table("names/operators.csv", "operator", (("name",),)),
+    Table("names/onnx_ops.csv", "onnx_op"),
+    Table("names/python_calls.csv", "python_call"),
     Table("reports/runs.csv", "run"),
     Table("reports/measurements.csv", "measurement"),
 )

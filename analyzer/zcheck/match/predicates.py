@@ -19,6 +19,7 @@ from zcheck.model.evidence import (
     Framework,
     HostFact,
     Item,
+    Known,
     Limitation,
     Mention,
     OwnPath,
@@ -316,6 +317,31 @@ class FrameworkPredicate(_Strict, frozen=True):
         return found
 
 
+class KnownPredicate(_Strict, frozen=True):
+    """What is known of a framework or application on the stack's release; only where its workload is needed."""
+
+    effect: OneOrMore | None = None
+    key: OneOrMore | None = None
+
+    def matches(self, context: Context) -> list[Match]:
+        """One match per known fact, reach ``use``: how surely the program gets there nobody has said."""
+        release = context.answers.stack.zluda
+        found = []
+        for item in context.of(Known):
+            assert isinstance(item, Known)
+            needed = not item.family or context.needs.get(item.family) in ("required", "optional")
+            if item.release == release and needed and _ok(self.effect, item.effect) and _ok(self.key, item.key):
+                bound = {
+                    "subject": item.subject,
+                    "note": item.note,
+                    "value": item.remedy,
+                    "key": item.key,
+                    "text": item.source,
+                }
+                found.append(Match(module=item.module or None, evidence=(item,), bound=bound, confidence="medium"))
+        return found
+
+
 class OwnPathPredicate(_Strict, frozen=True):
     """The program's own way to an AMD GPU."""
 
@@ -433,6 +459,7 @@ Predicate = (
     | ModulePredicate
     | DeviceCodePredicate
     | FrameworkPredicate
+    | KnownPredicate
     | OwnPathPredicate
     | StringPredicate
     | LimitationPredicate
@@ -446,6 +473,7 @@ PREDICATES: dict[str, type[Record]] = {
     "module": ModulePredicate,
     "device_code": DeviceCodePredicate,
     "framework": FrameworkPredicate,
+    "known": KnownPredicate,
     "own_path": OwnPathPredicate,
     "string": StringPredicate,
     "limitation": LimitationPredicate,

@@ -33,7 +33,7 @@ class ModelFacts(Record, frozen=True):
 
     ``path`` is the path that the reader was given. ``operators`` are sorted by name; ``tensors`` counts all weights
     named in the file, ``groups`` those whose name and shape tell their use. ``external``: data files that the model
-    names beside it. ``globals``: classes and functions that a pickle names (never called). ``opsets``: (domain, version).
+    names beside it. ``globals``: classes and functions that a pickle names, never called. ``opsets``: domain, version.
     """
 
     path: str
@@ -67,7 +67,7 @@ class NameUse(Record, frozen=True):
 
 
 class LoadedLibrary(Record, frozen=True):
-    """A DLL that a script loads by name; ``pattern``: a glob that stands for several, ``folder``: a DLL folder added."""
+    """A DLL that a script loads by name; ``pattern``: a glob for several, ``folder``: a folder added to the search."""
 
     name: str
     line: int

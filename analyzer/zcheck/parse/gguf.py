@@ -1,4 +1,4 @@
-"""ggml model files: GGUF (ggml-org/ggml: docs/gguf.md), and by their first bytes whisper.cpp's older form and CTranslate2's.
+"""ggml model files: GGUF (ggml-org/ggml: docs/gguf.md), and by first bytes whisper.cpp's older form and CTranslate2's.
 
 Of a GGUF file the key-value pairs and the tensor list are read, never the weights.
 """
@@ -99,7 +99,9 @@ def read_gguf(file: BinaryIO, size: int, path: str, limits: Limits = DEFAULT_LIM
     if magic == b"GGUF":
         return _read_gguf(file, size, path, limits)
     if magic in (b"lmgg", b"tjgg", b"fmgg"):
-        return ModelFacts(path=path, format="ggml", architecture="whisper" if magic == b"lmgg" and _whisper(file) else "")
+        return ModelFacts(
+            path=path, format="ggml", architecture="whisper" if magic == b"lmgg" and _whisper(file) else ""
+        )
     return _read_ctranslate2(file, size, path)
 
 

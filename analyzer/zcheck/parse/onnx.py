@@ -188,6 +188,13 @@ def read_onnx(data: Buffer, path: str, limits: Limits = DEFAULT_LIMITS) -> Model
     body once; a node that calls a function of the model counts under that function's name.
     """
     reader = _Reader(data, limits)
+    try:
+        return _read(reader, path)
+    finally:
+        reader.data.release()  # so that a mapped file can be closed
+
+
+def _read(reader: _Reader, path: str) -> ModelFacts | None:
     problems: list[Problem] = []
     try:
         reader.model()

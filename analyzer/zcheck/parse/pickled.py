@@ -18,7 +18,13 @@ _MAX_TEXT = 1_024
 _MAX_NAMES = 200_000
 _MAX_DEPTH = 200_000
 _OPERATOR = re.compile(r"[a-z_][a-z0-9_]*::[A-Za-z_][A-Za-z0-9_]*")
-_TENSOR_CALLS = ("_rebuild_tensor", "_rebuild_tensor_v2", "_rebuild_tensor_v3", "_rebuild_parameter", "_rebuild_qtensor")
+_TENSOR_CALLS = (
+    "_rebuild_tensor",
+    "_rebuild_tensor_v2",
+    "_rebuild_tensor_v3",
+    "_rebuild_parameter",
+    "_rebuild_qtensor",
+)
 
 
 class BadPickle(Exception):
@@ -131,8 +137,8 @@ class _Machine:
             module, _, name = str(argument).partition(" ")
             self.push(self.name(module, name))
         elif op == "STACK_GLOBAL":
-            name, module = self.pop(), self.pop()
-            self.push(self.name(module, name))
+            last, first = self.pop(), self.pop()
+            self.push(self.name(first, last))
         elif op == "INST":
             module, _, name = str(argument).partition(" ")
             self.call(self.name(module, name), tuple(self.to_mark()))

@@ -12,14 +12,18 @@ from collections.abc import Iterable, Sequence
 
 from zcheck.model.workload import TensorGroup, TensorUse
 
-_CONV = re.compile(r"(^|[^a-z])(conv\d*|convs|convolution|depthwise|downsample|upsample|patch_embed\w*|patch_embd)", re.I)
+_CONV = re.compile(
+    r"(^|[^a-z])(conv\d*|convs|convolution|depthwise|downsample|upsample|patch_embed\w*|patch_embd)", re.I
+)
 _RNN = re.compile(r"(^|[._])(weight_[ih]h(_l\d+)?(_reverse)?|lstm|gru|rnn)([._]|$)", re.I)
 _ATTENTION = re.compile(
     r"(^|[._/])(attn|attention|self_attn|cross_attn|q_proj|qkv|in_proj|to_q|query|attn_q|attn_qkv|self_attention)([._/\d]|$)",
     re.I,
 )
 _TABLE = re.compile(r"emb(ed(ding)?s?)?([._]|$)|(^|[._])(wte|wpe|token_types?|position\w*|pos_\w+)([._]|$)|norm", re.I)
-_MATRIX_NAME = re.compile(r"(^|[._/])(weight|kernel|qweight|w\d?|in_proj_weight|out_proj)(:0)?$|weight_[ih]h(_l\d+)?(_reverse)?$", re.I)
+_MATRIX_NAME = re.compile(
+    r"(^|[._/])(weight|kernel|qweight|w\d?|in_proj_weight|out_proj)(:0)?$|weight_[ih]h(_l\d+)?(_reverse)?$", re.I
+)
 _MAX_SIDE = 64
 """elements of one side of a convolution kernel; larger ones are no kernels but tables"""
 

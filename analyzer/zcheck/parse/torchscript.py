@@ -110,10 +110,8 @@ def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, budget: Budget, mos
 
 
 def code_operators(text: str) -> Counter[str]:
-    """Operators that TorchScript code calls, as ``aten::conv2d`` (written ``torch.conv2d``) or ``quantized::conv2d``."""
-    return Counter(
-        f"{match[1] or 'aten'}::{match[2]}" for match in _OPERATOR.finditer(_TEXT.sub('""', text))
-    )
+    """Operators that TorchScript code calls: ``aten::conv2d`` (written ``torch.conv2d``), ``quantized::conv2d``."""
+    return Counter(f"{match[1] or 'aten'}::{match[2]}" for match in _OPERATOR.finditer(_TEXT.sub('""', text)))
 
 
 def _read_legacy(file: BinaryIO, size: int, path: str) -> ModelFacts:
