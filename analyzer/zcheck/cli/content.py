@@ -13,9 +13,11 @@ from functools import lru_cache
 from pathlib import Path
 
 from zcheck.cli.data import coverage, name_lookups
+from zcheck.collect.demangle import qualified_name
 from zcheck.collect.frameworks import (
     AppRow,
     FrameworkFile,
+    KnownRow,
     Sighting,
     called_items,
     find_frameworks,
@@ -25,12 +27,14 @@ from zcheck.collect.frameworks import (
     read_frameworks,
 )
 from zcheck.collect.workload import CallRow, WorkloadTables, model_items, script_items, used_names
-from zcheck.model.base import Skipped
+from zcheck.model.base import Confidence, Skipped
 from zcheck.model.bundle import Bundle, BundleFile
 from zcheck.model.evidence import Item, Use, Workload
 from zcheck.model.facts import PeFacts
 from zcheck.model.workload import ModelFacts, ScriptFacts
 
+LoadedEdge = tuple[str, str, tuple[str, ...], Confidence, str]
+"""module, DLL, functions, confidence, place: as resolve/ takes a dynamic edge"""
 MODELS_READ = 64
 SCRIPTS_READ = 400
 SCRIPT_BYTES = 32 * 1024 * 1024
@@ -113,14 +117,40 @@ class ContentReader:
             stated += self._unread(files)
         variables = self._variables(files, scripts)
         names = used_names(models, scripts, tables)
+        # What a framework calls, and what is known of it, says something only about who reaches its main DLL.
+        reached = [item for item in sightings if not item.dlls or item.module in facts]
         return [
             *stated,
             *framework_items(sightings),
-            *called_items(sightings, stated, names, self._cuda_dlls(files, facts)),
+            *called_items(reached, stated, names, self._imported(reached, facts), self._cuda_dlls(files, facts)),
             *self._loaded(entry, files),
-            *self._known(sightings, variables),
+            *self._known(reached, variables),
             *self._applications(entry, facts, variables),
         ]
+
+    def edges(self, entry: str, facts: Mapping[str, PeFacts]) -> list[LoadedEdge]:
+        """DLLs of frameworks that Python, run by this entry, loads with their packages: dynamic edges for the resolver.
+
+        Those whose package a script of the program imports; with no script to read, those of all packages there.
+        """
+        name = entry.rpartition("/")[2].lower()
+        imported = {item.dll for fact in facts.values() for item in fact.imports}
+        runs_python = name.startswith("python") or any(_PYTHON_DLL.fullmatch(dll) for dll in imported)
+        if not name.endswith(".exe") or not runs_python:
+            return []
+        files = self._files(entry, facts)
+        wants: dict[str, str] = {}
+        for script in self.scripts(entry, files):
+            for module in script.imports:
+                wants.setdefault(module.partition(".")[0], script.path)
+        found: list[LoadedEdge] = []
+        for item in self._frameworks(files, facts):
+            by = next((wants[package] for package in item.row.packages if package in wants), "")
+            if not by and wants:
+                continue
+            place = f"{by} imports it" if by else f"package {item.row.name} of the environment"
+            found += [(entry, dll, (), "high" if by else "medium", place) for dll in item.loads]
+        return found
 
     # --- which files -----------------------------------------------------------------------------------------------
 
@@ -250,8 +280,28 @@ class ContentReader:
         seen += [file.path.rpartition("/")[2] for file in files if file.kind == "pe"]
         return list(dict.fromkeys(dll for dll in seen if names.library_of(dll) is not None))
 
+    @staticmethod
+    def _imported(sightings: Sequence[Sighting], facts: Mapping[str, PeFacts]) -> dict[str, str]:
+        """Qualified C++ names that modules import from the frameworks' DLLs, of those that a row asks for → module."""
+        wanted = {item.row.id: {name for call in item.row.calls for name in call.imports} for item in sightings}
+        found: dict[str, str] = {}
+        for item in sightings:
+            if not wanted[item.row.id]:
+                continue
+            dlls = {dll.rpartition("/")[2].lower() for dll in item.dlls}
+            for path, fact in facts.items():
+                if path in item.dlls:
+                    continue
+                for imported in fact.imports:
+                    if imported.dll.lower() in dlls:
+                        for symbol in imported.symbols:
+                            name = qualified_name(symbol.name or "")
+                            if name in wanted[item.row.id]:
+                                found.setdefault(name, path.rpartition("/")[2])
+        return found
+
     def _loaded(self, entry: str, files: Sequence[BundleFile]) -> list[Use]:
-        """CUDA DLLs that scripts load by name: the program's own scripts, and what the entry's package does on import."""
+        """CUDA DLLs that scripts load by name: the program's own, and the ``__init__.py`` of the entry's package."""
         names = name_lookups()
         present = {file.path.rpartition("/")[2].lower(): file.path for file in files if file.kind == "pe"}
         own = {script.path for script in self.scripts(entry, files)}
@@ -281,7 +331,7 @@ class ContentReader:
                         found="bundle" if dll in present else "",
                         place=f"line {library.line}",
                         confidence="high" if library.kind == "library" else "medium",
-                    )  # fmt: skip
+                    )
                     for dll in dlls
                     if names.library_of(dll) is not None
                 ]
@@ -305,10 +355,12 @@ class ContentReader:
         items: list[Item] = []
         for item in sightings:
             rows = item.row.known
-            items += known_items(
-                item.row.name, item.version, item.cuda, item.module.rpartition("/")[2], rows,
-                self._asked(), _order(), variables,
-            )  # fmt: skip
+            if item.row.own_path and item.dlls:
+                way = "Look for that build first: it needs no ZLUDA."
+                rows += (KnownRow(f"{item.row.id}-own-path", "own-path", item.row.own_path, way, item.row.source),)
+            module = item.module.rpartition("/")[2]
+            asked, order = self._asked(), _order()
+            items += known_items(item.row.name, item.version, item.cuda, module, rows, asked, order, variables)
         return items
 
     def _applications(self, entry: str, facts: Mapping[str, PeFacts], variables: Mapping[str, str]) -> list[Item]:

@@ -111,9 +111,14 @@ def _analyse_entry(
 ) -> Analysis:
     from zcheck.cli.device import wanted
     from zcheck.collect import collect
-    from zcheck.resolve import Resolver
+    from zcheck.resolve import Dynamic, Resolver
 
     resolver = Resolver(bundle, entry, windows_dlls())
+    while paths := resolver.needed():
+        for path in paths:
+            resolver.add(path, reader.read(path))
+    for edge in content.edges(entry, {path: read for path, read in resolver.facts.items() if read is not None}):
+        resolver.add_dynamic(Dynamic(*edge))
     while paths := resolver.needed():
         for path in paths:
             resolver.add(path, reader.read(path))

@@ -31,12 +31,21 @@ class Calls(Record, frozen=True):
     models, qualified names in scripts)."""
 
     functions: dict[str, tuple[str, ...]]
-    """DLL-name pattern (whole, any case) of a CUDA library to functions"""
+    """DLL-name pattern (whole, any case) of a CUDA library → functions"""
     source: str
     families: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
+    imports: tuple[str, ...] = ()
+    """functions of the framework that the program's own modules import (qualified C++ names)"""
     version_from: str = ""
     version_before: str = ""
+
+
+class Start(Record, frozen=True):
+    """What a framework calls whenever it starts using CUDA."""
+
+    functions: dict[str, tuple[str, ...]]
+    source: str
 
 
 class KnownRow(Record, frozen=True):
@@ -44,7 +53,7 @@ class KnownRow(Record, frozen=True):
     empty for no bound; ``releases`` names them one by one (forks)."""
 
     key: str
-    effect: Literal["fails", "setting", "works", "note"]
+    effect: Literal["fails", "setting", "works", "note", "own-path"]
     text: str
     do: str
     source: str
@@ -76,6 +85,7 @@ class FrameworkRow(Record, frozen=True):
     gpu: bool = True
     version: tuple[TextSource, ...] = ()
     cuda: tuple[TextSource, ...] = ()
+    start: Start | None = None
     calls: tuple[Calls, ...] = ()
     known: tuple[KnownRow, ...] = ()
     own_path: str = ""
@@ -137,6 +147,10 @@ class Sighting(Record, frozen=True):
     cuda: str = ""
     dlls: tuple[str, ...] = ()
     module: str = ""
+    loads: tuple[str, ...] = ()
+    """names of the bundle's DLLs that importing the package loads"""
+    packages: tuple[str, ...] = ()
+    """packages of it that are there"""
 
 
 _DIST = re.compile(r"(?:^|/)([A-Za-z0-9_.]+)-([0-9][^/-]*)\.dist-info/[^/]+$")
@@ -163,7 +177,7 @@ def find_frameworks(
             distributions.setdefault(found[1].lower().replace("_", "-"), (found[2], path))
     sightings = []
     for row in rows:
-        dlls = _dlls(row, by_name)
+        dlls = _named(row.dlls, by_name)
         dist = next((distributions[name] for name in row.distributions if name in distributions), None)
         package = next((packages[name] for name in row.packages if name in packages), None)
         if not dlls and dist is None:
@@ -173,15 +187,15 @@ def find_frameworks(
         version = version or next((text for dll in dlls if (text := dll_version(dll))), "")
         cuda = _told(row.cuda, places, read_text) or _cuda_of(version)
         module = dlls[0] if dlls else dist[1] if dist else ""
-        sightings.append(Sighting(row, version, cuda, tuple(dlls), module))
+        loads = tuple(dict.fromkeys(path.rpartition("/")[2] for path in _named(row.loads, by_name)))
+        there = tuple(name for name in row.packages if name in packages)
+        sightings.append(Sighting(row, version, cuda, tuple(dlls), module, loads, there))
     return sightings
 
 
-def _dlls(row: FrameworkRow, by_name: Mapping[str, list[str]]) -> list[str]:
-    patterns = [re.compile(pattern, re.I) for pattern in row.dlls]
-    return [
-        path for pattern in patterns for name, found in by_name.items() if pattern.fullmatch(name) for path in found
-    ]
+def _named(patterns: Iterable[str], by_name: Mapping[str, list[str]]) -> list[str]:
+    wanted = [re.compile(pattern, re.I) for pattern in patterns]
+    return [path for pattern in wanted for name, found in by_name.items() if pattern.fullmatch(name) for path in found]
 
 
 def _folders(dlls: Sequence[str]) -> list[str]:
@@ -225,33 +239,41 @@ def called_items(
     sightings: Iterable[Sighting],
     workloads: Sequence[Workload],
     names: Mapping[str, str],
+    imports: Mapping[str, str],
     cuda_dlls: Sequence[str],
 ) -> list[Use]:
-    """What the frameworks call for the work that models and scripts show, as measured.
+    """What the frameworks call: at their start, and for the work that models, scripts and imports show, as measured.
 
-    ``workloads``: the items of the program; ``names``: operator or qualified name → where it is used; ``cuda_dlls``:
-    names of CUDA DLLs that the bundle has or the framework imports.
+    ``workloads``: the items of the program; ``names``: operator or qualified Python name → where it is used;
+    ``imports``: qualified C++ name that the program's own modules import → module; ``cuda_dlls``: names of CUDA DLLs
+    that the bundle has or its modules import. The driver needs not be among them.
     """
     required = {item.family: item.by for item in reversed(workloads) if item.need == "required"}
+    dlls = [*cuda_dlls, *([] if "nvcuda.dll" in cuda_dlls else ["nvcuda.dll"])]
     uses: list[Use] = []
     for item in sightings:
         module = item.module.rpartition("/")[2] or item.row.name
+        if item.row.start is not None and item.dlls:
+            because = f"{item.row.name} calls it whenever it starts using CUDA"
+            uses += _uses(item.row.start.functions, dlls, module, because, init=True)
         for call in item.row.calls:
             if not fits(item.version, call.version_from, call.version_before):
                 continue
-            because = next((required[family] for family in call.families if family in required), "")
-            because = because or next((f"{names[name]}: {name}" for name in call.names if name in names), "")
-            if not because:
-                continue
-            for pattern, functions in call.functions.items():
-                for dll in cuda_dlls:
-                    if re.fullmatch(pattern, dll, re.I):
-                        uses += [
-                            Use("framework", module, "call", dll, function, load="later", because=because)
-                            for function in functions
-                        ]
-                        break
+            reasons = [required[family] for family in call.families if family in required]
+            reasons += [f"{names[name]}: {name}" for name in call.names if name in names]
+            reasons += [f"{imports[name]} imports {name}" for name in call.imports if name in imports]
+            if reasons:
+                uses += _uses(call.functions, dlls, module, reasons[0], init=False)
     return list(dict.fromkeys(uses))
+
+
+def _uses(
+    functions: Mapping[str, Sequence[str]], dlls: Sequence[str], module: str, because: str, init: bool
+) -> Iterable[Use]:
+    for pattern, names in functions.items():
+        dll = next((dll for dll in dlls if re.fullmatch(pattern, dll, re.I)), None)
+        for name in names if dll is not None else ():
+            yield Use("framework", module, "call", dll or "", name, load="later", init=init, because=because)
 
 
 def known_items(
@@ -266,7 +288,7 @@ def known_items(
 ) -> list[Known]:
     """What is known of one framework or application on each release asked for.
 
-    ``releases``: tag → number of the releases asked for; ``order``: tag → number of all; forks are numbered 1000 and up,
+    ``releases``: tag → number of the releases asked for; ``order``: tag → number of all; forks have 1000 and up,
     and rows with bounds speak of upstream releases only. ``variables``: environment that the program sets itself.
     """
     found = []

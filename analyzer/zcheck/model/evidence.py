@@ -143,12 +143,13 @@ class Mention(Record, frozen=True, tag="string"):
 class Known(Record, frozen=True, tag="known"):
     """What is publicly known of a framework or application on one ZLUDA release (frameworks.yaml, apps.yaml).
 
-    ``effect``: *fails*, *setting* (fails until one documented setting is made), *works* (reported to), *note*;
+    ``effect``: *fails*, *setting* (fails until one documented setting is made), *works* (reported to), *note*,
+    *own-path* (it is there for AMD GPUs without ZLUDA);
     ``family``: it matters only to programs with this workload; ``remedy``: what to do; ``source``: who says so.
     """
 
     subject: str
-    effect: Literal["fails", "setting", "works", "note"]
+    effect: Literal["fails", "setting", "works", "note", "own-path"]
     release: str = ""
     key: str = ""
     family: str = ""
