@@ -43,6 +43,7 @@ class _Reader:
         self.producer = ["", ""]
         self.tensors = 0
         self.nodes = 0
+        self.full = False
 
     def varint(self, at: int, end: int) -> tuple[int, int]:
         value = shift = 0
@@ -201,8 +202,9 @@ def _read(reader: _Reader, path: str) -> ModelFacts | None:
     except _Bad as error:
         problems.append(Problem(path=path, reason=f"the ONNX model is damaged or cut off: {error}", partial=True))
     except _Full as error:
+        reader.full = True
         problems.append(Problem(path=path, reason=f"the ONNX model was read in part: {error}", partial=True))
-    if not reader.nodes and not reader.opsets:
+    if not reader.nodes and not reader.opsets and not reader.full:
         return None
     for name in reader.external:
         parts = name.replace("\\", "/").split("/")

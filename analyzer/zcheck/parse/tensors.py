@@ -20,10 +20,12 @@ _ATTENTION = re.compile(
     r"(^|[._/])(attn|attention|self_attn|cross_attn|q_proj|qkv|in_proj|to_q|query|attn_q|attn_qkv|self_attention)([._/\d]|$)",
     re.I,
 )
-_TABLE = re.compile(r"emb(ed(ding)?s?)?([._]|$)|(^|[._])(wte|wpe|token_types?|position\w*|pos_\w+)([._]|$)|norm", re.I)
+_TABLE = re.compile(r"emb(d|ed(ding)?s?)?([._]|$)|(^|[._])(wte|wpe|token_types?|position\w*|pos_\w+)([._]|$)|norm", re.I)
 _MATRIX_NAME = re.compile(
     r"(^|[._/])(weight|kernel|qweight|w\d?|in_proj_weight|out_proj)(:0)?$|weight_[ih]h(_l\d+)?(_reverse)?$", re.I
 )
+_PATCH = re.compile(r"patch_emb\w*", re.I)
+"""vision transformers cut an image into patches by a convolution"""
 _MAX_SIDE = 64
 """elements of one side of a convolution kernel; larger ones are no kernels but tables"""
 
@@ -36,7 +38,7 @@ def use_of(name: str, shape: Sequence[int]) -> TensorUse | None:
     if rank in (4, 5):
         # PyTorch (out, in, h, w); Keras and TensorFlow (h, w, in, out); ggml (w, h, in, out)
         spatial = min(max(shape[2:]), max(shape[: rank - 2]))
-        return "convolution" if spatial <= _MAX_SIDE and not _TABLE.search(name.replace("patch_embed", "")) else None
+        return "convolution" if spatial <= _MAX_SIDE and not _TABLE.search(_PATCH.sub("", name)) else None
     if rank == 3:
         return "convolution" if _CONV.search(name) and min(shape[0], shape[-1]) <= _MAX_SIDE else None
     if _RNN.search(name):

@@ -34,8 +34,8 @@ _LEGACY_PICKLES = 5
 # What a checkpoint of weights needs; other names are told, since unpickling would call them.
 _PLAIN = re.compile(
     r"(torch(\.\w+)*|collections|numpy(\.\w+)*|__torch__(\.\w+)*|_codecs|copyreg|argparse|pathlib|omegaconf(\.\w+)*)\..+"
-    r"|__builtin__\.(set|dict|list|getattr|object|bytearray|complex|frozenset|slice|range)"
-    r"|builtins\.(set|dict|list|getattr|object|bytearray|complex|frozenset|slice|range)"
+    r"|__builtin__\.(set|dict|list|getattr|object|bytes|bytearray|complex|frozenset|slice|range)"
+    r"|builtins\.(set|dict|list|getattr|object|bytes|bytearray|complex|frozenset|slice|range)"
 )
 
 
