@@ -61,7 +61,11 @@ def test_gguf_that_lies_about_counts_is_partial(form: str, values: tuple[int, ..
 
 
 def test_gguf_strings_and_arrays_beyond_the_file_are_partial() -> None:
-    for pair in (struct.pack("<Q", 2**62), text("k") + struct.pack("<IIQ", 9, 6, 2**61), text("k") + struct.pack("<I", 99)):
+    for pair in (
+        struct.pack("<Q", 2**62),
+        text("k") + struct.pack("<IIQ", 9, 6, 2**61),
+        text("k") + struct.pack("<I", 99),
+    ):
         facts = read(b"GGUF" + struct.pack("<IQQ", 3, 0, 1) + pair)
         assert facts is not None and not facts.complete
 

@@ -147,7 +147,9 @@ def test_versions_compare_as_numbers() -> None:
 
 def test_known_facts_hold_for_their_releases_only() -> None:
     order = {release.tag: release.order for release in coverage().releases()}
-    asked = {tag: order[tag] for tag in ("v4", "v5", "v6-preview.63", "v6-preview.64", "v7-preview.9", "lshqqytiger-3.9.5")}
+    asked = {
+        tag: order[tag] for tag in ("v4", "v5", "v6-preview.63", "v6-preview.64", "v7-preview.9", "lshqqytiger-3.9.5")
+    }
     blender = next(app for app in app_rows() if app.id == "blender")
 
     def tags(version: str, key: str) -> set[str]:
@@ -176,7 +178,10 @@ def test_calls_follow_from_workload_names_and_imports() -> None:
     opencv = Sighting(row("opencv"), "", "", ("opencv_world490.dll",), "opencv_world490.dll")
     uses = called_items(
         [torch, opencv],
-        [Workload("fft", "required", "a.py:3: torch.fft.rfft"), Workload("solver", "optional", "b.py:1: torch.linalg.inv")],
+        [
+            Workload("fft", "required", "a.py:3: torch.fft.rfft"),
+            Workload("solver", "optional", "b.py:1: torch.linalg.inv"),
+        ],
         {"torch.nn.BatchNorm2d": "a.py:9"},
         {"cv::cuda::GpuMat::create": "app.exe"},
         ["cufft64_11.dll", "cudnn64_9.dll", "cusolver64_11.dll"],
@@ -189,11 +194,15 @@ def test_calls_follow_from_workload_names_and_imports() -> None:
 
 
 def test_known_lines_are_read_back() -> None:
-    item = Known("PyTorch 2.5.1", "setting", "v6", "key", "convolution", "it; \"ends\"", "Set X=1.", "torch_cuda.dll", "https://x")
+    item = Known(
+        "PyTorch 2.5.1", "setting", "v6", "key", "convolution", 'it; "ends"', "Set X=1.", "torch_cuda.dll", "https://x"
+    )
     assert parse_line(line(item)) == item
 
 
-@pytest.mark.parametrize("text", ["frameworks: 3", "frameworks: [{id: a}]", "frameworks: []\nunknown: 1", "a: [", "- x"])
+@pytest.mark.parametrize(
+    "text", ["frameworks: 3", "frameworks: [{id: a}]", "frameworks: []\nunknown: 1", "a: [", "- x"]
+)
 def test_a_wrong_table_is_named(text: str) -> None:
     with pytest.raises(DataError, match=r"frameworks\.yaml"):
         read_frameworks(text)

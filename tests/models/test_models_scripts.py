@@ -164,7 +164,9 @@ def test_a_model_without_convolution_says_so_with_its_count() -> None:
 
 
 def test_installed_models_make_nothing_required() -> None:
-    items = model_items([onnx("site-packages/x/a.onnx", Conv=5)], workload_tables(), frozenset({"site-packages/x/a.onnx"}))
+    items = model_items(
+        [onnx("site-packages/x/a.onnx", Conv=5)], workload_tables(), frozenset({"site-packages/x/a.onnx"})
+    )
     assert [(item.family, item.need) for item in items] == [("convolution", "optional")]
 
 

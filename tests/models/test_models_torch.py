@@ -21,14 +21,14 @@ from zcheck.model.workload import ModelFacts
 from zcheck.parse.pickled import BadPickle, read_pickle
 from zcheck.parse.torchscript import code_operators, read_torch
 
-CODE = '''class Net(Module):
+CODE = """class Net(Module):
   __parameters__ = ["weight", ]
   def forward(self: __torch__.Net, x: Tensor) -> Tensor:
     note = "torch.fft_fft(not a call"  # torch.linear(neither
     y = torch.conv2d(x, self.weight, None, [1, 1], [0, 0], [1, 1])
     z = ops.quantized.conv2d(torch.relu_(y), 1)
     return torch.add(torch.conv2d(z, self.weight), 1)
-'''
+"""
 
 
 def archive(members: dict[str, bytes], compression: int = zipfile.ZIP_STORED) -> bytes:
@@ -212,7 +212,9 @@ def test_every_plain_pickle_can_be_read(item: object, protocol: int) -> None:
 @given(st.integers(min_value=0), st.integers(min_value=0, max_value=255))
 @settings(deadline=None, max_examples=100)
 def test_a_damaged_archive_never_raises(at: int, byte: int) -> None:
-    data = bytearray(archive({"n/code/__torch__.py": CODE.encode(), "n/data.pkl": checkpoint({"w.weight": (4, 4, 3, 3)})}))
+    data = bytearray(
+        archive({"n/code/__torch__.py": CODE.encode(), "n/data.pkl": checkpoint({"w.weight": (4, 4, 3, 3)})})
+    )
     data[at % len(data)] = byte
     read(bytes(data))
 

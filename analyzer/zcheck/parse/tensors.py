@@ -20,7 +20,9 @@ _ATTENTION = re.compile(
     r"(^|[._/])(attn|attention|self_attn|cross_attn|q_proj|qkv|in_proj|to_q|query|attn_q|attn_qkv|self_attention)([._/\d]|$)",
     re.I,
 )
-_TABLE = re.compile(r"emb(d|ed(ding)?s?)?([._]|$)|(^|[._])(wte|wpe|token_types?|position\w*|pos_\w+)([._]|$)|norm", re.I)
+_TABLE = re.compile(
+    r"emb(d|ed(ding)?s?)?([._]|$)|(^|[._])(wte|wpe|token_types?|position\w*|pos_\w+)([._]|$)|norm", re.I
+)
 _MATRIX_NAME = re.compile(
     r"(^|[._/])(weight|kernel|qweight|w\d?|in_proj_weight|out_proj)(:0)?$|weight_[ih]h(_l\d+)?(_reverse)?$", re.I
 )
