@@ -1,7 +1,6 @@
 """An image classifier on PyTorch: its network, in network.py, convolves."""
 
 import torch
-
 from network import Network
 
 if __name__ == "__main__":

@@ -8,10 +8,10 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-import corpus
 import pytest
 from onnx import TensorProto, helper
 
+import corpus
 from zcheck.cli import content
 from zcheck.cli.content import ContentReader
 from zcheck.cli.pipeline import analyse, judge_analysis

@@ -6,11 +6,11 @@ import io
 import json
 import struct
 
-import corpus
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import corpus
 from zcheck.model.workload import ModelFacts
 from zcheck.parse.gguf import read_gguf
 from zcheck.parse.safetensors import read_safetensors

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
-import corpus
 import numpy
 import onnx
 import pytest
@@ -13,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 
+import corpus
 from zcheck.model.base import Limits
 from zcheck.model.workload import ModelFacts
 from zcheck.parse.onnx import read_onnx

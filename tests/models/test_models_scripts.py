@@ -78,7 +78,8 @@ def test_environment_that_a_script_sets() -> None:
 
 @pytest.mark.parametrize(
     "data",
-    [b"\x00\x01", b"def f(:\n", b"(" * 5000, b"-" * 100_000 + b"1", b"x" * (MAX_BYTES + 1), "a = '\ud800'".encode("utf-8", "surrogatepass")],
+    [b"\x00\x01", b"def f(:\n", b"(" * 5000, b"-" * 100_000 + b"1", b"x" * (MAX_BYTES + 1),
+     "a = '\ud800'".encode("utf-8", "surrogatepass")],
     ids=["null", "syntax", "parentheses", "signs", "large", "surrogate"],
 )  # fmt: skip
 def test_odd_scripts_are_problems_or_nothing(data: bytes) -> None:
@@ -117,13 +118,13 @@ def test_a_trainer_of_linear_layers_needs_gemm_and_no_convolution() -> None:
 
 
 def test_code_that_nothing_mentions_is_optional() -> None:
-    text = "from torch import nn\ndef unused():\n    return nn.Conv2d(1, 1, 1)\ndef used():\n    return nn.Linear(1, 1)\nused()"
-    assert needs(script(text)) == {"convolution": "optional", "gemm": "required"}
+    functions = "def unused():\n    return nn.Conv2d(1, 1, 1)\ndef used():\n    return nn.Linear(1, 1)\nused()"
+    assert needs(script(f"from torch import nn\n{functions}")) == {"convolution": "optional", "gemm": "required"}
 
 
 def test_modules_count_when_a_running_script_imports_them() -> None:
-    model = script("from torch import nn\nclass Net(nn.Module):\n    def __init__(self):\n        self.c = nn.Conv2d(1, 1, 1)",
-                   "nets/unet.py")  # fmt: skip
+    network = "class Net(nn.Module):\n    def __init__(self):\n        self.c = nn.Conv2d(1, 1, 1)"
+    model = script(f"from torch import nn\n{network}", "nets/unet.py")
     main = script("import torch\nfrom nets.unet import Net\nif __name__ == '__main__':\n    Net()", "main.py")
     assert needs(main, model)["convolution"] == "required"
     other = script("import torch\nif __name__ == '__main__':\n    torch.mm(1, 2)", "other.py")

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import mmap
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from zcheck.cli.data import coverage, name_lookups
 from zcheck.collect.demangle import qualified_name
@@ -96,6 +99,10 @@ class ContentReader:
         self._models: dict[str, ModelFacts | None] = {}
         self._scripts: dict[str, ScriptFacts | None] = {}
         self._script_bytes = 0
+        self._scopes: dict[str, list[BundleFile]] = {}
+        self._own_scripts: dict[tuple[int, str], list[ScriptFacts]] = {}
+        self._own_models: dict[int, tuple[list[ModelFacts], frozenset[str]]] = {}
+        self._sightings: dict[int, list[Sighting]] = {}
         self.skipped: list[Skipped] = []
 
     def evidence(self, entry: str, facts: Mapping[str, PeFacts]) -> list[Item]:
@@ -105,7 +112,9 @@ class ContentReader:
             return self._applications(entry, facts, {})
         sightings = self._frameworks(files, facts)
         scripts = self.scripts(entry, files)
-        models, maybe = self._read_models(files)
+        if id(files) not in self._own_models:
+            self._own_models[id(files)] = self._read_models(files)
+        models, maybe = self._own_models[id(files)]
         tables = workload_tables()
         stated: list[Workload] = []
         if sightings or models:
@@ -118,7 +127,7 @@ class ContentReader:
         variables = self._variables(files, scripts)
         names = used_names(models, scripts, tables)
         # What a framework calls, and what is known of it, says something only about who reaches its main DLL.
-        reached = [item for item in sightings if not item.dlls or item.module in facts]
+        reached = [item for item in sightings if not item.dlls or any(dll in facts for dll in item.main)]
         return [
             *stated,
             *framework_items(sightings),
@@ -159,21 +168,26 @@ class ContentReader:
         where it has to do with a framework or with Python; below a folder with programs of its own, none."""
         folder, _, name = entry.rpartition("/")
         if self._bundle.kind == "python-environment" or not name.lower().endswith(".exe"):
-            return list(self._bundle.files)
-        programs: dict[str, int] = {}
-        for file in self._bundle.files:
-            if file.path.lower().endswith(".exe"):
-                inside = file.path.rpartition("/")[0]
-                programs[inside] = programs.get(inside, 0) + 1
+            return self._scopes.setdefault("", list(self._bundle.files))
+        programs = self._programs
         if programs.get(folder, 0) > 1 and not self._hosts(facts):
             return []
         prefix = f"{folder}/" if folder else ""
+        key = f"{folder}/"
+        if key in self._scopes:
+            return self._scopes[key]
         others = [f"{place}/" for place in programs if place != folder and place.startswith(prefix)]
-        return [
-            file
-            for file in self._bundle.files
-            if file.path.startswith(prefix) and not any(file.path.startswith(other) for other in others)
+        outside = tuple(others)
+        self._scopes[key] = [
+            file for file in self._bundle.files if file.path.startswith(prefix) and not file.path.startswith(outside)
         ]
+        return self._scopes[key]
+
+    @cached_property
+    def _programs(self) -> dict[str, int]:
+        """How many programs lie right in each folder."""
+        inside = (file.path.rpartition("/")[0] for file in self._bundle.files if file.path.lower().endswith(".exe"))
+        return dict(Counter(inside))
 
     def _hosts(self, facts: Mapping[str, PeFacts]) -> bool:
         """True when an entry reaches a framework's DLL or Python's."""
@@ -185,12 +199,19 @@ class ContentReader:
 
     def scripts(self, entry: str, files: Sequence[BundleFile]) -> list[ScriptFacts]:
         """The program's own Python files, read: neither the interpreter's library nor installed packages."""
+        in_site = self._bundle.kind == "python-environment" and not entry.lower().endswith(".exe")
+        top = entry.partition("/")[0] if in_site and "/" in entry else ""
+        key = (id(files), top)
+        if key not in self._own_scripts:
+            self._own_scripts[key] = self._read_scripts(files, top)
+        return self._own_scripts[key]
+
+    def _read_scripts(self, files: Sequence[BundleFile], top: str) -> list[ScriptFacts]:
+        """``top``: the only top folder to look into, empty for all."""
         paths = {file.path for file in files}
         library = {path[: -len("os.py")] for path in paths if path.lower().endswith("lib/os.py")}
         foreign = {package for row in framework_file().frameworks for package in row.packages}
         foreign |= set(framework_file().neutral_packages)
-        top = entry.partition("/")[0] if "/" in entry else ""
-        in_site = self._bundle.kind == "python-environment" and not entry.lower().endswith(".exe")
         found = []
         for file in sorted(files, key=lambda file: (file.path.count("/"), file.path)):
             parts = file.path.split("/")
@@ -198,7 +219,7 @@ class ContentReader:
                 continue
             if any(part.lower() in _INSTALLED for part in parts) or any(file.path.startswith(x) for x in library):
                 continue
-            if foreign & set(parts[:-1]) or _TESTS & set(parts[:-1]) or (in_site and top and parts[0] != top):
+            if foreign & set(parts[:-1]) or _TESTS & set(parts[:-1]) or (top and parts[0] != top):
                 continue
             facts = self._script(file)
             if facts is not None:
@@ -272,7 +293,15 @@ class ContentReader:
             fact = facts.get(dll)
             return fact.version.file_version if fact and fact.version else ""
 
-        return find_frameworks((file.path for file in files), framework_file().frameworks, self._text, version)
+        if id(files) not in self._sightings:
+            paths = (file.path for file in files)
+            self._sightings[id(files)] = find_frameworks(paths, framework_file().frameworks, self._text, lambda _: "")
+        return [
+            item
+            if item.version
+            else replace(item, version=next((text for dll in item.dlls if (text := version(dll))), ""))
+            for item in self._sightings[id(files)]
+        ]
 
     def _cuda_dlls(self, files: Sequence[BundleFile], facts: Mapping[str, PeFacts]) -> list[str]:
         names = name_lookups()

@@ -79,7 +79,7 @@ class FrameworkRow(Record, frozen=True):
     """top-level names that Python imports"""
     distributions: tuple[str, ...] = ()
     dlls: tuple[str, ...] = ()
-    """patterns of DLL names, whole and without regard to case"""
+    """patterns of DLL names, whole and without regard to case; the first one is of those that use CUDA"""
     loads: tuple[str, ...] = ()
     """patterns of the DLLs that importing its package loads"""
     gpu: bool = True
@@ -151,6 +151,8 @@ class Sighting(Record, frozen=True):
     """names of the bundle's DLLs that importing the package loads"""
     packages: tuple[str, ...] = ()
     """packages of it that are there"""
+    main: tuple[str, ...] = ()
+    """those of ``dlls`` that use CUDA: they fit the row's first pattern"""
 
 
 _DIST = re.compile(r"(?:^|/)([A-Za-z0-9_.]+)-([0-9][^/-]*)\.dist-info/[^/]+$")
@@ -175,6 +177,10 @@ def find_frameworks(
             packages.setdefault(folder.rpartition("/")[2], folder)
         if found := _DIST.search(path):
             distributions.setdefault(found[1].lower().replace("_", "-"), (found[2], path))
+    # One alternation, so that the many names that belong to no framework cost one match.
+    patterns = [pattern for row in rows for pattern in (*row.dlls, *row.loads)]
+    anything = re.compile("|".join(f"(?:{pattern})" for pattern in patterns) or "(?!)", re.I)
+    by_name = {name: found for name, found in by_name.items() if anything.fullmatch(name)}
     sightings = []
     for row in rows:
         dlls = _named(row.dlls, by_name)
@@ -189,7 +195,8 @@ def find_frameworks(
         module = dlls[0] if dlls else dist[1] if dist else ""
         loads = tuple(dict.fromkeys(path.rpartition("/")[2] for path in _named(row.loads, by_name)))
         there = tuple(name for name in row.packages if name in packages)
-        sightings.append(Sighting(row, version, cuda, tuple(dlls), module, loads, there))
+        main = tuple(_named(row.dlls[:1], by_name))
+        sightings.append(Sighting(row, version, cuda, tuple(dlls), module, loads, there, main))
     return sightings
 
 
