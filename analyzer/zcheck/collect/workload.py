@@ -110,19 +110,20 @@ def model_items(
 def script_items(scripts: Sequence[ScriptFacts], tables: WorkloadTables, have_models: bool = False) -> list[Workload]:
     """The Workload items of the program's own scripts together; none when no script uses a package with a GPU side.
 
-    A call counts as required when its script runs or is imported by one that does, and it stands at module level or in
-    a definition that is mentioned elsewhere; else it is optional.
+    A call counts as required when every script that can be started, with what it imports, has one of its family at
+    module level or in a definition that is mentioned somewhere; else it is optional.
     """
-    runs = _running(scripts)
-    used = [script for script in scripts if script.path in runs]
-    if not any(name.partition(".")[0] in tables.gpu_packages for script in used for name in script.imports):
+    programs = _programs(scripts, tables)
+    if not programs:
         return []
+    used = list({script.path: script for program in programs for script in program}.values())
+    everywhere = set.intersection(*({family for _, family in _surely(program, tables)} for program in programs))
     found: dict[tuple[str, Need], list[tuple[int, str]]] = {}
     for script in used:
         for name in script.names:
             live = not name.inside or _mentioned(name.inside, script, used)
             for family, need in _families(name, tables):
-                key: tuple[str, Need] = (family, need if live else "optional")
+                key: tuple[str, Need] = (family, need if live and family in everywhere else "optional")
                 times = f" ({name.count} times)" if name.count > 1 else ""
                 found.setdefault(key, []).append((name.count, f"{script.path}:{name.line}: {name.name}{times}"))
     items = [
@@ -137,18 +138,37 @@ def script_items(scripts: Sequence[ScriptFacts], tables: WorkloadTables, have_mo
 
 
 def used_names(models: Sequence[ModelFacts], scripts: Sequence[ScriptFacts], tables: WorkloadTables) -> dict[str, str]:
-    """Operators of the models and qualified names that running scripts surely use → where."""
+    """Operators that all models have and qualified names that every script to start surely uses → where."""
     found: dict[str, str] = {}
-    for model in models:
-        for operator in model.operators:
-            found.setdefault(operator.name, model.path)
-    runs = _running(scripts)
-    used = [script for script in scripts if script.path in runs]
-    for script in used:
-        for name in script.names:
-            if not name.inside or _mentioned(name.inside, script, used):
-                found.setdefault(name.name, f"{script.path}:{name.line}")
+    with_graph = [{operator.name: model.path for operator in model.operators} for model in models if model.operators]
+    if with_graph:
+        shared = set.intersection(*(set(operators) for operators in with_graph))
+        found.update((name, path) for name, path in with_graph[0].items() if name in shared)
+    places = [
+        {
+            name.name: f"{script.path}:{name.line}"
+            for script in program
+            for name in script.names
+            if not name.inside or _mentioned(name.inside, script, program)
+        }
+        for program in _programs(scripts, tables)
+    ]
+    if places:
+        shared = set.intersection(*(set(names) for names in places))
+        found.update((name, place) for name, place in places[0].items() if name in shared)
     return found
+
+
+def _surely(program: Sequence[ScriptFacts], tables: WorkloadTables) -> set[tuple[Need, str]]:
+    """("required", family) of all that a script and what it imports surely use."""
+    return {
+        (need, family)
+        for script in program
+        for name in script.names
+        if not name.inside or _mentioned(name.inside, script, program)
+        for family, need in _families(name, tables)
+        if need == "required"
+    }
 
 
 def _unseen(used: Sequence[ScriptFacts], tables: WorkloadTables, have_models: bool) -> Workload:
@@ -188,8 +208,9 @@ def _module_of(path: str) -> tuple[str, ...]:
     return tuple(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def _running(scripts: Sequence[ScriptFacts]) -> set[str]:
-    """Paths of the scripts that run: those with a ``__main__`` part or that nobody imports, and what they import."""
+def _programs(scripts: Sequence[ScriptFacts], tables: WorkloadTables) -> list[list[ScriptFacts]]:
+    """Each script that can be started (one with a ``__main__`` part, or that nobody imports) with all that it imports;
+    only those that use a package with a GPU side."""
     by_name: dict[str, list[str]] = {}
     for script in scripts:
         module = _module_of(script.path)
@@ -209,14 +230,17 @@ def _running(scripts: Sequence[ScriptFacts]) -> set[str]:
         for script in scripts
     }
     imported = {path for found in wants.values() for path in found}
-    queue = [script.path for script in scripts if script.main or script.path not in imported]
-    runs: set[str] = set()
-    while queue:
-        path = queue.pop()
-        if path not in runs:
-            runs.add(path)
-            queue.extend(wants[path])
-    return runs
+    by_path = {script.path: script for script in scripts}
+    programs = []
+    for start in (script for script in scripts if script.main or script.path not in imported):
+        queue, runs = [start.path], {start.path: start}
+        while queue:
+            for path in sorted(wants[queue.pop()] - set(runs)):
+                runs[path] = by_path[path]
+                queue.append(path)
+        if any(name.partition(".")[0] in tables.gpu_packages for script in runs.values() for name in script.imports):
+            programs.append(list(runs.values()))
+    return programs
 
 
 def _from_packages(script: ScriptFacts) -> set[str]:
