@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from zcheck.cli.content import workload_tables
-from zcheck.collect.workload import model_items, script_items, used_names
+from zcheck.collect.workload import model_items, on_cpu_only, script_items, used_names
 from zcheck.model.workload import ModelFacts, OperatorCount, ScriptFacts
 from zcheck.parse.pyscript import MAX_BYTES, read_script
 
@@ -144,6 +144,25 @@ def test_a_policy_by_name() -> None:
     text = "from stable_baselines3 import PPO\nPPO('{}', 'CartPole')"
     assert "required" not in needs(script(text.format("MlpPolicy"))).get("convolution", "")
     assert needs(script(text.format("CnnPolicy")))["convolution"] == "required"
+
+
+def test_a_package_without_a_start_makes_nothing_required() -> None:
+    first = script("from pkg.nets import Net", "pkg/__init__.py")
+    second = script("import pkg\nfrom torch import nn\nnn.Conv2d(1, 1, 1)", "pkg/nets.py")
+    assert needs(first, second) == {"convolution": "optional"}
+
+
+@pytest.mark.parametrize(
+    ("providers", "cpu"),
+    [
+        ("['CPUExecutionProvider']", True),
+        ("['CUDAExecutionProvider', 'CPUExecutionProvider']", False),
+        ("chosen", False),
+    ],
+)
+def test_sessions_made_for_the_cpu_only(providers: str, cpu: bool) -> None:
+    text = f"import onnxruntime\nonnxruntime.InferenceSession('m.onnx', providers={providers})"
+    assert on_cpu_only([script(text)]) == cpu
 
 
 def onnx(path: str, **operators: int) -> ModelFacts:

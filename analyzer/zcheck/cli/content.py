@@ -29,7 +29,7 @@ from zcheck.collect.frameworks import (
     read_apps,
     read_frameworks,
 )
-from zcheck.collect.workload import CallRow, WorkloadTables, model_items, script_items, used_names
+from zcheck.collect.workload import CallRow, WorkloadTables, model_items, on_cpu_only, script_items, used_names
 from zcheck.model.base import Confidence, Skipped
 from zcheck.model.bundle import Bundle, BundleFile
 from zcheck.model.evidence import Item, Use, Workload
@@ -116,6 +116,8 @@ class ContentReader:
             self._own_models[id(files)] = self._read_models(files)
         models, maybe = self._own_models[id(files)]
         tables = workload_tables()
+        if on_cpu_only(scripts):
+            maybe |= {model.path for model in models if model.format == "onnx"}
         stated: list[Workload] = []
         if sightings or models:
             stated += model_items(models, tables, maybe)

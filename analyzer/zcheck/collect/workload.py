@@ -7,7 +7,7 @@ code that uses it may never run; *not seen*: all was read and none has it; *unkn
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from zcheck.model.evidence import Workload
@@ -27,6 +27,10 @@ _WHAT: dict[TensorUse, str] = {
     "rnn": "recurrent matrices",
 }
 _SHOWN = 4
+_SESSION = "onnxruntime.InferenceSession"
+_PROVIDERS = {
+    "CPUExecutionProvider", "CUDAExecutionProvider", "TensorrtExecutionProvider", "DmlExecutionProvider",
+}  # fmt: skip
 _SCRIPTS_SHOWN = 3
 
 
@@ -114,10 +118,14 @@ def script_items(scripts: Sequence[ScriptFacts], tables: WorkloadTables, have_mo
     module level or in a definition that is mentioned somewhere; else it is optional.
     """
     programs = _programs(scripts, tables)
+    library = not programs and _on_gpu(scripts, tables)
+    if library:  # a package without a start: what of it a program uses, its own scripts do not tell
+        programs = [list(scripts)]
     if not programs:
         return []
     used = list({script.path: script for program in programs for script in program}.values())
-    everywhere = set.intersection(*({family for _, family in _surely(program, tables)} for program in programs))
+    sure = [set() if library else {family for _, family in _surely(program, tables)} for program in programs]
+    everywhere = set.intersection(*sure)
     found: dict[tuple[str, Need], list[tuple[int, str]]] = {}
     for script in used:
         for name in script.names:
@@ -135,6 +143,13 @@ def script_items(scripts: Sequence[ScriptFacts], tables: WorkloadTables, have_mo
     if not any(item.family == "convolution" for item in items):
         items.append(_unseen(used, tables, have_models))
     return items
+
+
+def on_cpu_only(scripts: Sequence[ScriptFacts]) -> bool:
+    """True when each ONNX Runtime session of the scripts is made for the CPU, by name, and none for another device."""
+    sessions = [name for script in scripts for name in script.names if name.name == _SESSION]
+    given = [set(name.arguments) & _PROVIDERS for name in sessions]
+    return bool(given) and all(providers == {"CPUExecutionProvider"} for providers in given)
 
 
 def used_names(models: Sequence[ModelFacts], scripts: Sequence[ScriptFacts], tables: WorkloadTables) -> dict[str, str]:
@@ -238,9 +253,14 @@ def _programs(scripts: Sequence[ScriptFacts], tables: WorkloadTables) -> list[li
             for path in sorted(wants[queue.pop()] - set(runs)):
                 runs[path] = by_path[path]
                 queue.append(path)
-        if any(name.partition(".")[0] in tables.gpu_packages for script in runs.values() for name in script.imports):
+        if _on_gpu(runs.values(), tables):
             programs.append(list(runs.values()))
     return programs
+
+
+def _on_gpu(scripts: Iterable[ScriptFacts], tables: WorkloadTables) -> bool:
+    """True when one of them imports a package with a GPU side."""
+    return any(name.partition(".")[0] in tables.gpu_packages for script in scripts for name in script.imports)
 
 
 def _from_packages(script: ScriptFacts) -> set[str]:

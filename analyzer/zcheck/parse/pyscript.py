@@ -93,8 +93,10 @@ class _Scan:
     def called(self, node: ast.Call, inside: str) -> None:
         name = self.qualified(node.func)
         method = node.func.attr if isinstance(node.func, ast.Attribute) else ""
-        texts = [text for item in node.args[:8] if (text := _text(item))]
-        texts += [text for item in node.keywords[:16] if (text := _text(item.value))]
+        values = [*node.args[:8], *(item.value for item in node.keywords[:16])]
+        texts = [text for item in values if (text := _text(item))]
+        lists = [item for value in values if isinstance(value, (ast.List, ast.Tuple)) for item in value.elts[:16]]
+        texts += [text for item in lists if (text := _constant(item))]
         if name in _LOADERS or method in ("LoadLibrary", "dlopen"):
             self.load(texts, node.lineno)
         elif name in _FOLDERS:
