@@ -155,6 +155,8 @@ class Sighting(Record, frozen=True):
     """those of ``dlls`` that use CUDA: they fit the row's first pattern"""
 
 
+_REQUIREMENT = re.compile(r"^[ \t]*([A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[^\]\n]*\])?[ \t]*(?:===?[ \t]*([^\s;#,]+))?", re.M)
+"""a line of requirements.txt (PEP 508): name, extras, version where it is pinned"""
 _DIST = re.compile(r"(?:^|/)([A-Za-z0-9_.]+)-([0-9][^/-]*)\.dist-info/[^/]+$")
 
 
@@ -177,6 +179,7 @@ def find_frameworks(
             packages.setdefault(folder.rpartition("/")[2], folder)
         if found := _DIST.search(path):
             distributions.setdefault(found[1].lower().replace("_", "-"), (found[2], path))
+    listed = _listed(by_name.get("requirements.txt", ()), read_text)
     # One alternation, so that the many names that belong to no framework cost one match.
     patterns = [pattern for row in rows for pattern in (*row.dlls, *row.loads)]
     anything = re.compile("|".join(f"(?:{pattern})" for pattern in patterns) or "(?!)", re.I)
@@ -186,6 +189,8 @@ def find_frameworks(
         dlls = _named(row.dlls, by_name)
         dist = next((distributions[name] for name in row.distributions if name in distributions), None)
         package = next((packages[name] for name in row.packages if name in packages), None)
+        if not dlls and dist is None:
+            dist = next((listed[name] for name in row.distributions if name in listed), None)
         if not dlls and dist is None:
             continue
         places = {"package": [package] if package is not None else [], "dll": _folders(dlls)}
@@ -198,6 +203,16 @@ def find_frameworks(
         main = tuple(_named(row.dlls[:1], by_name))
         sightings.append(Sighting(row, version, cuda, tuple(dlls), module, loads, there, main))
     return sightings
+
+
+def _listed(paths: Iterable[str], read_text: Callable[[str], str]) -> dict[str, tuple[str, str]]:
+    """Distributions that package lists ask for: name → (version where it is pinned, list)."""
+    found: dict[str, tuple[str, str]] = {}
+    for path in list(paths)[:20]:
+        for match in _REQUIREMENT.finditer(read_text(path)):
+            name = re.sub(r"[-_.]+", "-", match[1]).lower()
+            found.setdefault(name, (match[2] or "", path))
+    return found
 
 
 def _named(patterns: Iterable[str], by_name: Mapping[str, list[str]]) -> list[str]:
