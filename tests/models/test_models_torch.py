@@ -159,6 +159,20 @@ def test_a_hostile_pickle_is_read_and_not_executed(tmp_path: Path) -> None:
     assert any("os.system" in problem.reason and "not loaded" in problem.reason for problem in facts.problems)
 
 
+def test_containers_of_containers_are_not_written_out() -> None:
+    twice = b"".join(b"h%c" % 0 * 2 + b"\x86q\x00" for _ in range(200))  # a pair of the pair before, 200 times
+    data = b"\x80\x04K\x01q\x00" + twice + b"h\x00h\x00\x93."
+    assert list(read_pickle(data).classes) == ["(a name that is no text)"]
+
+
+def test_sizes_beyond_all_measure_are_left_out() -> None:
+    huge = b"\x8b" + struct.pack("<i", 3000) + b"\x01" * 3000
+    data = checkpoint({"conv.weight": (4, 4, 3, 3)}).replace(b"J\x04\x00\x00\x00", huge, 1)
+    facts = read(archive({"x/data.pkl": data}))
+    assert facts is not None
+    assert facts.groups == ()
+
+
 def test_ordinary_classes_are_no_alarm() -> None:
     data = pickle.dumps(OrderedDict(a=1), 2)
     facts = read(archive({"x/data.pkl": data}))

@@ -87,7 +87,9 @@ class _Machine:
         self.stack.append(item)
 
     def name(self, module: object, name: object) -> _Name:
-        text = f"{module}.{name}"[:_MAX_TEXT]
+        # Anything but text stays unwritten: a container of containers could be as long as it likes.
+        known = isinstance(module, str) and isinstance(name, str)
+        text = f"{module}.{name}"[:_MAX_TEXT] if known else "(a name that is no text)"
         if text in self.found.classes or len(self.found.classes) < _MAX_NAMES:
             self.found.classes[text] = self.found.classes.get(text, 0) + 1
         return _Name(text)

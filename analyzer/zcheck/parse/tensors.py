@@ -55,6 +55,8 @@ def group(tensors: Iterable[tuple[str, Sequence[int]]]) -> tuple[TensorGroup, ..
     counts: dict[TensorUse, int] = {}
     examples: dict[TensorUse, str] = {}
     for name, shape in tensors:
+        if any(not 0 <= side < 1 << 63 for side in shape):
+            continue
         use = use_of(name, shape)
         if use is not None:
             counts[use] = counts.get(use, 0) + 1
