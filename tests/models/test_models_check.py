@@ -18,6 +18,7 @@ from zcheck.cli.pipeline import analyse, judge_analysis
 from zcheck.cli.progress import Progress
 from zcheck.discover import discover
 from zcheck.model.evidence import Evidence, Framework, Known, Use, Workload, line, parse_line
+from zcheck.model.facts import ImportedDll, PeFacts, Symbol, VersionInfo
 from zcheck.model.report import StackReport
 from zcheck.model.stack import Stack
 
@@ -227,3 +228,29 @@ def test_ctranslate2_is_recognised_and_its_package_loads_its_dlls() -> None:
     assert any(isinstance(item, Use) and item.dll.lower() == "cudnn64_9.dll" and item.module.endswith("__init__.py")
                for item in items)  # fmt: skip
     assert bundle.entries
+
+
+def test_a_framework_function_that_the_program_imports_is_called(tmp_path: Path) -> None:
+    (tmp_path / "app.exe").write_bytes(b"MZ")
+    (tmp_path / "opencv_world490.dll").write_bytes(b"MZ")
+    create = Symbol("?create@GpuMat@cuda@cv@@QEAAXHHH@Z")
+    facts = {
+        "app.exe": PeFacts("app.exe", 2, "x64", imports=(ImportedDll("opencv_world490.dll", (create,)),)),
+        "opencv_world490.dll": PeFacts("opencv_world490.dll", 2, "x64", is_dll=True),
+    }
+    items = ContentReader(discover(tmp_path / "app.exe"), ["v6"]).evidence("app.exe", facts)
+    (use,) = [item for item in items if isinstance(item, Use)]
+    assert (use.kind, use.dll, use.function) == ("call", "nvcuda.dll", "cuMemAllocPitch_v2")
+    assert use.because == "app.exe imports cv::cuda::GpuMat::create"
+
+
+def test_what_is_known_of_an_application_goes_by_its_version(tmp_path: Path) -> None:
+    (tmp_path / "blender.exe").write_bytes(b"MZ")
+    reader = ContentReader(discover(tmp_path / "blender.exe"), ["v5", "v7-preview.9"])
+    version = VersionInfo(product_version="4.5.7")
+    items = reader.evidence("blender.exe", {"blender.exe": PeFacts("blender.exe", 2, "x64", version=version)})
+    known = {(item.key, item.release, item.effect) for item in items if isinstance(item, Known)}
+    assert ("blender-textures", "v5", "fails") in known
+    assert ("blender-supported", "v7-preview.9", "works") in known
+    assert ("blender-own-hip", "v5", "own-path") in known
+    assert not any(key == "blender-contexts-v3" for key, _, _ in known)

@@ -28,6 +28,7 @@ _MATRIX_NAME = re.compile(
 )
 _PATCH = re.compile(r"patch_emb\w*", re.I)
 """vision transformers cut an image into patches by a convolution"""
+_MAX_NAME = 1_024
 _MAX_SIDE = 64
 """elements of one side of a convolution kernel; larger ones are no kernels but tables"""
 
@@ -55,7 +56,7 @@ def group(tensors: Iterable[tuple[str, Sequence[int]]]) -> tuple[TensorGroup, ..
     counts: dict[TensorUse, int] = {}
     examples: dict[TensorUse, str] = {}
     for name, shape in tensors:
-        if any(not 0 <= side < 1 << 63 for side in shape):
+        if len(name) > _MAX_NAME or any(not 0 <= side < 1 << 63 for side in shape):
             continue
         use = use_of(name, shape)
         if use is not None:
