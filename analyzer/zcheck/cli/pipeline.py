@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from zcheck import __version__
+from zcheck.cli.content import ContentReader
 from zcheck.cli.data import coverage, rule_set
 from zcheck.cli.entry import Analysis, EntryReading
 from zcheck.cli.hidden import HiddenReader
@@ -66,9 +67,10 @@ def analyse(target: Path, stacks: Sequence[Stack], progress: Progress) -> tuple[
     reader = Reader(bundle, progress)
     entries = _entries(bundle, reader)
     alone = len(entries) == 1
+    content = ContentReader(bundle, [stack.zluda for stack in stacks])
     found = []
     with DeviceReader([stack.zluda for stack in stacks], next((s.gpu for s in stacks if s.gpu), None)) as device:
-        reading = EntryReading(bundle, reader, device, HiddenReader())
+        reading = EntryReading(bundle, reader, device, HiddenReader(), content)
         for entry in entries:
             if reader.read(entry, must=alone) is not None:
                 found.append(reading.analyse(entry))
