@@ -42,6 +42,8 @@ class Analysis:
     skipped: tuple[Skipped, ...] = ()
     device_code: tuple[DeviceCodeReport, ...] = ()
     hashes: dict[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    """what the report takes for granted because of how this program was read"""
 
 
 def _read(facts: Mapping[str, PeFacts | None]) -> dict[str, PeFacts]:
@@ -126,6 +128,7 @@ class EntryReading:
             graph=graph,
             facts=facts,
             root=self._root,
+            notes=self._alternatives(entry),
             skipped=(*self._bundle.skipped, *self._reader.skipped, *self._device.skipped, *self._content.skipped),
         )
 
@@ -173,6 +176,20 @@ class EntryReading:
                 if "*" not in edge.dll:
                     resolver.add_dynamic(Dynamic(path, edge.dll, edge.functions, edge.confidence, edge.place))
         return bool(fresh)
+
+    def _alternatives(self, entry: str) -> tuple[str, ...]:
+        """A sentence where the entry is one of several builds of a library, of which a program loads one."""
+        from zcheck.parse.names_variants import variants
+
+        notes = []
+        for group in variants(file.path for file in self._bundle.files if file.kind == "pe"):
+            names = [path.rpartition("/")[2] for _, path in group.choices]
+            if entry in (path for _, path in group.choices):
+                others = [name for name in names if name != entry.rpartition("/")[2]] or names
+                notes.append(
+                    f"It is one of several alternatives, of which a program loads one; the others: {', '.join(others)}."
+                )
+        return tuple(notes)
 
     def _children(self, entry: str, name: str, names: Mapping[str, HiddenFacts]) -> list[Limitation]:
         """For an entry without CUDA of its own: programs of the bundle that it starts and that use CUDA."""

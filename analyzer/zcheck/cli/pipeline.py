@@ -141,7 +141,7 @@ def judge_analysis(
         device_code=analysis.device_code,
         host=pc.document if pc is not None else None,
         skipped=analysis.skipped,
-        assumptions=assumptions,
+        assumptions=(*assumptions, *analysis.notes),
         hashes=analysis.hashes,
     )
 
