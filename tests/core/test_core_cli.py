@@ -44,7 +44,7 @@ def test_the_version_costs_nothing() -> None:
 def test_a_check_of_a_small_program_loads_no_heavy_library() -> None:
     code = (
         f"import sys; from zcheck.cli.app import run; run([{PLAIN!r}, '-f', 'json'])\n"
-        "bad = {'networkx','lief','cyclonedx','jinja2','distributed'} & set(sys.modules); assert not bad, bad"
+        "bad = {'networkx','lief','cyclonedx','jinja2','distributed'} & set(sys.modules)\nassert not bad, bad"
     )
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "analyzer")}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=False)
@@ -53,7 +53,8 @@ def test_a_check_of_a_small_program_loads_no_heavy_library() -> None:
 
 @pytest.mark.parametrize(
     ("program", "verdict", "code"),
-    [("gemm.exe", "likely", 0), ("conv.exe", "blocked", 1), ("plain.exe", "no-cuda", 0), ("not-exported.exe", "blocked", 1),
+    [("gemm.exe", "likely", 0), ("conv.exe", "blocked", 1), ("plain.exe", "no-cuda", 0),
+     ("not-exported.exe", "blocked", 1),
      ("fft.exe", "blocked", 1), ("delay-load.exe", "at-risk", 0), ("x86-driver.exe", "blocked", 1)],
 )  # fmt: skip
 def test_samples(program: str, verdict: str, code: int, capsys: pytest.CaptureFixture[str]) -> None:

@@ -32,7 +32,7 @@ TEXT = st.one_of(
 )
 RECORDS = st.one_of(
     *(
-        st.builds(kind, **{name: TEXT for name in names})
+        st.builds(kind, **dict.fromkeys(names, TEXT))
         for kind, names in (
             (Use, ("module", "dll", "function", "place", "because")),
             (FileFact, ("name", "company", "version", "path")),

@@ -27,7 +27,10 @@ def ids(report: StackReport) -> set[str]:
     return {finding.id for finding in report.findings if finding.severity != "note"}
 
 
-GEMM = "entry app.exe imports cudart64_12.dll!cudaMalloc; found bundle\nentry app.exe imports cublas64_12.dll!cublasSgemm_v2"
+GEMM = (
+    "entry app.exe imports cudart64_12.dll!cudaMalloc; found bundle\n"
+    "entry app.exe imports cublas64_12.dll!cublasSgemm_v2"
+)
 CONV = "entry app.exe imports cudnn64_9.dll!cudnnConvolutionForward"
 
 

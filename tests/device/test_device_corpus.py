@@ -176,7 +176,7 @@ def test_bitsandbytes_has_ptx_for_linking_only() -> None:
     assert v6.containers[0].chosen_container == 5
     assert "one of 6 PTX texts" in v6.containers[0].notes[0]
     v3 = on("bitsandbytes132", "v3")
-    assert v3.load_fails == "no usable PTX: the load fails"
+    assert v3.load_fails == "no usable PTX"
     assert all("zstd" in note for note in v3.containers[0].notes)
 
 

@@ -332,7 +332,7 @@ def test_machine_code_only(tried: Tried) -> None:
         assert (one.kernels, one.empty, one.load_fails) == (2, 2, None), tag
         assert "empty module" in reason(one)
     for tag in ("v3", "v5-preview.132", "lshqqytiger-3.9.5"):
-        assert tried.one(code, tag).load_fails == "no PTX: the load fails"
+        assert tried.one(code, tag).load_fails == "no PTX"
     assert tried.on(code, "v6").load_fails is None
 
 
@@ -410,6 +410,27 @@ def test_v3_prefers_the_linked_container(tried: Tried) -> None:
     code = relocatable(tried, ptx(kernel("k0", ADD)), linked=container([Entry(ptx(kernel("k0", ADD)), sm=90)]))
     one = tried.one(code, "v3")
     assert (one.chosen_container, one.chosen, one.loadable) == (1, 0, 1)
+
+
+def test_v3_links_the_best_of_each_prelinked_container(tried: Tried) -> None:
+    code = relocatable(tried, ptx(kernel("k0", ADD)), ptx(kernel("k1", UNKNOWN)), ptx(kernel("k2", ADD)))
+    one = tried.one(code, "v3")
+    assert (one.kernels, one.loadable, fates(one), one.load_fails) == (3, 2, {"k1": "lost"}, None)
+    # One without any PTX, and nothing is linked.
+    pe = Pe()
+    first = pe.add(
+        "__nv_rel", container([Entry(ptx(kernel("k0", ADD)))]) + container([Entry(cubin({"k1": 9}), kind=2)])
+    )
+    end = pe.add(".nv_fatb", container([Entry(cubin({"k0": 900, "k1": 900}), kind=2)]))
+    pe.add(".nvFatBi", wrapper(first) + wrapper(end, 2))
+    assert tried.one(tried.bytes(pe.encode(), "b.dll"), "v3").load_fails == "no PTX"
+
+
+def test_failed_translation_empties_v3_and_fails_later_ones(tried: Tried) -> None:
+    code = tried.read(text(kernel("a", ADD), kernel("b", "mov.u32 %r1, %smid")))
+    old, new = tried.one(code, "v3"), tried.one(code, "v6")
+    assert (old.lost, old.load_fails) == (2, None)
+    assert reason(old) == reason(new) == new.load_fails == "reads %smid, which the release does not know"
 
 
 # --- as a whole ----------------------------------------------------------------------------------------------------

@@ -354,7 +354,8 @@ def _connect(path: Path) -> sqlite3.Connection:
             )
             db.execute(
                 "CREATE TABLE IF NOT EXISTS stamp (path TEXT PRIMARY KEY, size INTEGER NOT NULL,"
-                " mtime INTEGER NOT NULL, inode INTEGER NOT NULL, changed INTEGER NOT NULL, digest TEXT NOT NULL, used INTEGER NOT NULL)"
+                " mtime INTEGER NOT NULL, inode INTEGER NOT NULL, changed INTEGER NOT NULL,"
+                " digest TEXT NOT NULL, used INTEGER NOT NULL)"
             )
             # Sums and evictions read this index, not the values.
             db.execute("CREATE INDEX IF NOT EXISTS fact_used ON fact (used, key, kind, size)")

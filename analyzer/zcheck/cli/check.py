@@ -10,6 +10,8 @@ import typer
 from zcheck.errors import UsageError
 from zcheck.model.base import Skipped
 
+HASHED = {"cyclonedx"}
+"""formats that name modules by their SHA-256, which takes a read of every byte"""
 Zluda = Annotated[
     list[str] | None,
     typer.Option(
@@ -102,7 +104,7 @@ def check(
     from zcheck.cli.data import coverage
     from zcheck.cli.entry import Analysis
     from zcheck.cli.known_pc import NO_PC, known_pc
-    from zcheck.cli.pipeline import analyse, judge_analysis, together
+    from zcheck.cli.pipeline import analyse, hash_modules, judge_analysis, together
     from zcheck.cli.progress import Progress
     from zcheck.cli.saved import read_saved
     from zcheck.cli.settings import chosen_stacks, fail_level, settings_said
@@ -138,6 +140,9 @@ def check(
                 out.write(f"{chr(10) if number else ''}# {analysis.entry}\n")
             out.write("".join(f"{line(item)}\n" for item in analysis.evidence.items))
         return
+    if HASHED & {fmt, *(name for name, _ in files)}:
+        for each in analyses:
+            hash_modules(each)
     assumed = (*(pc.shown.said if pc is not None else (NO_PC,)), *settings_said(config))
     reports = [judge_analysis(each, stacks, each.entry, pc, assumed, config.ignores) for each in analyses]
     product = together(target, reports, skipped)

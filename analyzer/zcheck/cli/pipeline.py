@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -11,6 +12,7 @@ import msgspec
 
 from zcheck import __version__
 from zcheck.cli.cache_store import FactCache, default_path
+from zcheck.cli.content import ContentReader
 from zcheck.cli.data import coverage, rule_set
 from zcheck.cli.entry import Analysis, EntryReading
 from zcheck.cli.hidden import HiddenReader
@@ -91,7 +93,8 @@ def reading_of(bundle: Bundle, reader: Reader, stacks: Sequence[Stack], cache: F
 
     gpu = next((stack.gpu for stack in stacks if stack.gpu), None)
     device = DeviceReader([stack.zluda for stack in stacks], gpu, cache)
-    return EntryReading(bundle, reader, device, HiddenReader(cache))
+    content = ContentReader(bundle, [stack.zluda for stack in stacks])
+    return EntryReading(bundle, reader, device, HiddenReader(cache), content)
 
 
 def entries_of(bundle: Bundle, reader: Reader) -> Sequence[str]:
@@ -107,6 +110,18 @@ def entries_of(bundle: Bundle, reader: Reader) -> Sequence[str]:
     # NVIDIA's libraries beside a program's own serve it, whether or not an import says so.
     own = [entry for entry in top if coverage().library_of(entry.rpartition("/")[2]) is None]
     return own or top
+
+
+def hash_modules(analysis: Analysis) -> None:
+    """Fill the SHA-256 of the bundle's modules that the entry reaches; a file that cannot be read has none."""
+    from zcheck.parse.pe import sha256
+
+    if analysis.graph is None or analysis.root is None:
+        return
+    for node in analysis.graph.nodes:
+        if node.origin == "bundle" and node.load != "unreached" and node.id not in analysis.hashes:
+            with contextlib.suppress(OSError):
+                analysis.hashes[node.id] = sha256(analysis.root / node.id)
 
 
 def judge_analysis(
@@ -151,7 +166,7 @@ def judge_analysis(
         device_code=analysis.device_code,
         host=pc.document if pc is not None else None,
         skipped=analysis.skipped,
-        assumptions=tuple(said),
+        assumptions=tuple(dict.fromkeys((*said, *analysis.notes))),
         hashes=analysis.hashes,
     )
 

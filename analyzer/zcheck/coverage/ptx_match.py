@@ -1,7 +1,7 @@
 """Instruction forms of a release → a matcher of dotted names.
 
 A form is written as in the coverage tables: ``add{.sat}.s32``, ``{.x|.y}`` optional, ``(.x|.y)`` one of. From v4 on
-they are those of vosen/ZLUDA's ptx_parser: modifiers in any order, then the trailing vector and type modifiers in theirs
+they follow vosen/ZLUDA's ptx_parser: modifiers in any order, then the trailing vector and type modifiers in theirs
 (ptx_parser_macros/src/lib.rs, ``extract_ordered_modifiers``); v3 and the fork take them in the order of their grammar.
 
 Not modelled: the number and kind of operands (save ``parse.ptx.TRAITS``), and that the parser commits to one form by a

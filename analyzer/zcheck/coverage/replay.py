@@ -21,7 +21,6 @@ from zcheck.model.device_code import (
     Fate,
     Image,
     KernelFate,
-    PtxModule,
     ReleasePtx,
     Replay,
 )
@@ -80,23 +79,44 @@ class _Replayer:
         if release.selection == "no-fatbin" and not _is_loose_ptx(image):
             reason = f"{release.release} takes PTX texts only, no fatbins"
             return _all(image, names, "lost", reason, load_fails=reason)
-        candidates, notes = self._candidates(image)
+        notes: list[str] = []
+        if release.selection == "highest-sm" and image.linked is not None:
+            return self._linked(image, image.linked, names, sass)
+        candidates = self._candidates(image.modules, notes)
+        if image.linked is not None and len(candidates) > 1:
+            notes.append(
+                f"one of {len(candidates)} PTX texts of relocatable device code is taken, none is linked to it"
+            )
         chosen = self._choose(candidates)
         if chosen is None:
             return self._without_ptx(image, names, candidates, notes)
-        entry, outcome = chosen
-        assert entry.ptx is not None
-        return self._result(image, entry, entry.ptx, outcome, names, sass, notes)
+        return self._result(image, [chosen], names, sass, notes)
 
-    def _candidates(self, image: Image) -> tuple[list[DeviceEntry], list[str]]:
-        """PTX entries in the order in which the release tries them, and why others are not among them."""
-        release, notes = self.release, []
-        modules = image.modules
-        if release.selection == "highest-sm" and image.linked is not None:
-            # v3 takes the linked container first and links the prelinked ones together only when that has no PTX.
-            modules = (image.linked, *image.modules)
+    def _linked(self, image: Image, linked: Container, names: tuple[str, ...], sass: dict[str, int]) -> ContainerReplay:
+        """Relocatable device code on v3 and the fork (zluda/src/impl/module.rs, ``Version2``).
+
+        The linked container when it has PTX, else the best PTX of every prelinked one, linked together; each must
+        have one.
+        """
+        notes: list[str] = []
+        taken = []
+        candidates = self._candidates((linked,), notes)
+        if chosen := self._choose(candidates):
+            return self._result(image, [chosen], names, sass, notes)
+        for container in image.modules:
+            chosen = self._choose(self._candidates((container,), notes))
+            if chosen is None:
+                return self._without_ptx(image, names, [], notes)
+            taken.append(chosen)
+        if not taken:
+            return self._without_ptx(image, names, [], notes)
+        return self._result(image, taken, names, sass, notes)
+
+    def _candidates(self, containers: tuple[Container, ...], notes: list[str]) -> list[DeviceEntry]:
+        """PTX entries in the order in which the release tries them; why others are not among them goes to ``notes``."""
+        release = self.release
         usable = []
-        for container in modules:
+        for container in containers:
             for entry in container.entries:
                 if entry.kind != "ptx":
                     continue
@@ -112,13 +132,11 @@ class _Replayer:
                     notes.append(f"the PTX for {entry.arch} names {release.skipped_registers[0]} and is passed over")
                 else:
                     usable.append(entry)
-        if image.linked is not None and len(usable) > 1 and release.selection != "highest-sm":
-            notes.append(f"one of {len(usable)} PTX texts of relocatable device code is taken, none is linked to it")
         if release.selection == "highest-sm":
             usable.sort(key=lambda entry: -_sm(entry.arch))
         elif release.selection == "last-valid":
             usable.reverse()
-        return usable, notes
+        return usable
 
     def _choose(self, candidates: list[DeviceEntry]) -> tuple[DeviceEntry, ModuleOutcome] | None:
         best: tuple[DeviceEntry, ModuleOutcome] | None = None
@@ -150,59 +168,64 @@ class _Replayer:
         if not names and any(entry.kind == "ltoir" for c in _containers(image) for entry in c.entries):
             notes.append("only LTO-IR, whose kernels are not listed and which no release loads")
         if release.no_ptx == "load-fails":
-            reason = f"{kinds}: the load fails"
+            reason = kinds
             return _all(image, names, "lost", reason, load_fails=reason, notes=notes)
         return _all(image, names, "empty", f"{kinds}: an empty module is loaded, the look-up fails", notes=notes)
 
     def _result(
         self,
         image: Image,
-        entry: DeviceEntry,
-        ptx: PtxModule,
-        outcome: ModuleOutcome,
+        taken: list[tuple[DeviceEntry, ModuleOutcome]],
         names: tuple[str, ...],
         sass: dict[str, int],
         notes: list[str],
     ) -> ContainerReplay:
-        self.ptx_bytes += entry.size
-        stub = stubs(ptx, sass)
-        own = dict.fromkeys(ptx.kernels())
-        empty_module = outcome.unread is not None and self.release.unread_text == "module-empty"
-        load_fails = outcome.load_fails or (outcome.unread if not empty_module else None)
+        """The fates of the image's kernels when these PTX entries are compiled together."""
+        own: dict[str, ModuleOutcome] = {}
+        stub: dict[str, tuple[str, str]] = {}
+        load_fails = None
+        for entry, outcome in taken:
+            assert entry.ptx is not None
+            self.ptx_bytes += entry.size
+            own.update(dict.fromkeys(entry.ptx.kernels(), outcome))
+            stub.update(stubs(entry.ptx, sass))
+            unread = outcome.unread if self.release.unread_text != "module-empty" else None
+            load_fails = load_fails or outcome.load_fails or unread
+        first = taken[0][0]
         fates = []
-        loadable = 0
         for name in names:
             fate: Fate
             reason, statement = "", ""
             if name not in own:
                 fate = "empty"
-                reason = f"not in the PTX for {entry.arch} that is taken: the look-up fails"
-            elif outcome.unread is not None:
-                fate, reason = "lost", outcome.unread
-            elif name in outcome.dropped:
+                reason = f"not in the PTX for {first.arch} that is taken: the look-up fails"
+            elif own[name].unread is not None:
+                fate, reason = "lost", own[name].unread or ""
+            elif name in own[name].dropped:
                 fate = "dropped"
-                reason, statement = outcome.dropped[name]
-            elif load_fails or outcome.lost:
-                fate, reason = "lost", load_fails or outcome.lost or ""
+                reason, statement = own[name].dropped[name]
+            elif load_fails or own[name].lost:
+                fate, reason = "lost", load_fails or own[name].lost or ""
             elif name in stub:
                 fate = "stub"
                 reason, statement = stub[name]
             else:
-                loadable += 1
                 continue
             fates.append(KernelFate(name, fate, reason, statement))
         counts = {kind: sum(1 for fate in fates if fate.fate == kind) for kind in ("dropped", "stub", "empty", "lost")}
-        where, index = _place(image, entry, self.numbers)
+        where, index = _place(image, first, self.numbers)
+        # Where a failed translation ends in an empty module, the load itself succeeds.
+        fails = load_fails if self.release.later_effect != "module-empty" else None
         return ContainerReplay(
             container=image.container,
             chosen=index,
             chosen_container=where,
             kernels=len(names),
-            loadable=loadable,
-            load_fails=load_fails,
-            invalid_directives=outcome.invalid,
+            loadable=len(names) - len(fates),
+            load_fails=fails,
+            invalid_directives=sum(outcome.invalid for _, outcome in taken),
             fates=tuple(fates),
-            notes=tuple(notes) + outcome.notes,
+            notes=tuple(dict.fromkeys([*notes, *(note for _, outcome in taken for note in outcome.notes)])),
             **counts,
         )
 

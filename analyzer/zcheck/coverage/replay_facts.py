@@ -123,7 +123,7 @@ def release_ptx(tables: PtxTables, tag: str) -> ReleasePtx:
         fields[key] = tuple(behaviour.get(key, "").split())
     for key in ("any_order", "target_suffix"):
         fields[key] = behaviour.get(key, "yes") == "yes"
-    for key in ("unknown_statement", "unread_text", "no_ptx", "later_effect", "unknown_register", "dropped_call"):
+    for key in ("unknown_statement", "unread_text", "no_ptx", "later_effect"):
         if key in behaviour:
             fields[key] = behaviour[key]
     fields["precompile"] = behaviour.get("precompile") == "yes"

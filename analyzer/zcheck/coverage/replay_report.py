@@ -21,6 +21,8 @@ from zcheck.model.evidence import DeviceCode
 from zcheck.model.report import DeviceCodeReport, ReplayReport
 from zcheck.model.report import DeviceEntry as ReportedEntry
 
+MAX_NAME = 96
+"""characters of a kernel name in a reason (mangled template names pass 2,000)"""
 MAX_NAMED = 12
 """kernels named in one reason"""
 # PTX text a second: what ZLUDA's compiler gets through is not known to the tables, so the estimate names sizes and the
@@ -92,9 +94,16 @@ def reasons(parts: Sequence[ContainerReplay], names: int = MAX_NAMED) -> tuple[s
             grouped.setdefault((fate.fate, fate.reason), []).append(fate.name)
     lines = []
     for (kind, reason), kernels in sorted(grouped.items(), key=lambda item: -len(item[1])):
-        named = ", ".join(kernels[:names]) + (f" and {len(kernels) - names} more" if len(kernels) > names else "")
+        named = ", ".join(_short(name) for name in kernels[:names])
+        if len(kernels) > names:
+            named += f" and {len(kernels) - names} more"
         lines.append(f"{kind}: {reason} ({len(kernels)}: {named})")
     return tuple(lines)
+
+
+def _short(name: str) -> str:
+    """A mangled name as far as a line can hold it."""
+    return name if len(name) <= MAX_NAME else f"{name[: MAX_NAME - 1]}…"
 
 
 def evidence_items(module: str, code: DeviceCodeFacts, replays: Sequence[Replay]) -> tuple[DeviceCode, ...]:

@@ -83,11 +83,16 @@ def wanted(name: str) -> bool:
 
 def normal(path: str) -> str:
     r"""A Windows path in one form: backslashes, no trailing one, quotes and blanks off; ``C:\`` stays."""
-    cleaned = path.replace('"', "").strip().replace("/", "\\")  # no Windows name holds a quote
-    if not cleaned:
-        return ""
-    cleaned = ntpath.normpath(cleaned).rstrip(" \\") or "\\"  # Windows drops blanks at the end
-    return cleaned + "\\" if cleaned.endswith(":") else cleaned
+    cleaned = path.replace('"', "")  # no Windows name holds a quote
+    for _ in range(8):  # "a\\.. \\b" leaves blanks to strip again
+        before = cleaned
+        cleaned = cleaned.strip().replace("/", "\\")
+        if cleaned:
+            cleaned = ntpath.normpath(cleaned).rstrip(" \\") or "\\"  # Windows drops blanks at the end
+            cleaned += "\\" if cleaned.endswith(":") else ""
+        if cleaned == before:
+            break
+    return cleaned
 
 
 def key(path: str) -> str:

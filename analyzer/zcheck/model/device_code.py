@@ -227,9 +227,8 @@ class ReleasePtx(Record, frozen=True):
     any_order: bool = True
     """modifiers in any order before the types (the parser of v4 and later); v3 takes them as written in its grammar"""
     unknown_statement: Effect = "function-dropped"
-    unknown_register: Effect = "load-fails"
     later_effect: Effect = "load-fails"
-    dropped_call: Effect = "load-fails"
+    """what an unknown special register, a call of a dropped function or a later pass that refuses come to"""
     unread_text: Effect = "module-empty"
     """text that the lexer refuses"""
     refused_registers: tuple[str, ...] = ()
