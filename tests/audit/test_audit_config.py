@@ -147,3 +147,11 @@ def test_a_baseline_lets_known_findings_pass_and_new_ones_fail(
     program(app.parent / "other.exe", GEMM)
     assert run([str(app), "--baseline", str(tmp_path / "none.json")]) == 2
     assert audit(capsys, app.parent, "-j", 1, "--baseline", known)[0] == 2
+
+
+def test_a_bare_word_among_the_stacks_is_a_named_stack_or_a_release() -> None:
+    from zcheck.cli.config import parse, stacks
+    from zcheck.cli.data import coverage
+
+    found = stacks(coverage(), parse('stacks = ["therock", "v7-preview.9"]', "zcheck.toml"))
+    assert [(stack.zluda, stack.hip_sdk) for stack in found] == [("v6", "therock"), ("v7-preview.9", "6.4")]

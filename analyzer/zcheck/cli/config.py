@@ -111,10 +111,17 @@ def stacks(database: Database, config: Config) -> tuple[Stack, ...]:
     from zcheck.cli.stacks import stacks_of
 
     found: dict[Stack, None] = {}
+    known = {row[0] for row in database.query("SELECT name FROM named_stack")}
     for choice in config.stacks:
-        zluda = [choice.zluda] if choice.zluda else []
+        # A bare word is a named stack, or else a release.
+        name, zluda = (choice.name, choice.zluda) if choice.name in known else ("", choice.zluda or choice.name)
         some = stacks_of(
-            database, zluda, choice.launch_mode or None, choice.hip_sdk or None, choice.gpu or None, choice.name or None
+            database,
+            [zluda] if zluda else [],
+            choice.launch_mode or None,
+            choice.hip_sdk or None,
+            choice.gpu or None,
+            name or None,
         )
         found.update(dict.fromkeys(some))
     return tuple(found)
