@@ -54,7 +54,7 @@ def schema() -> dict[str, Any]:
     document: dict[str, Any] = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "zcheck report",
-        "description": f"Report of zcheck {__version__} on one application, on several (key 'applications'), or an audit.",
+        "description": f"Report of zcheck {__version__}: on one application, on several (applications), or an audit",
         "version": SCHEMA,
         "anyOf": list(kinds),
         "$defs": definitions,
