@@ -14,6 +14,16 @@ def main() -> None:
 
         print(f"zcheck {__version__}")
         return
+    if getattr(sys, "frozen", False):
+        import multiprocessing
+
+        multiprocessing.freeze_support()  # a process of zcheck audit in a one-file program starts here
+    if sys.platform == "win32":
+        from zcheck.cli.dropped import main as dropped
+
+        code = dropped(arguments)
+        if code is not None:
+            sys.exit(code)
     from zcheck.cli.app import run
 
     sys.exit(run(arguments))

@@ -108,6 +108,8 @@ def test_bitsandbytes_variants_are_judged_apart(capsys: pytest.CaptureFixture[st
     for name, each in cuda.items():
         runtime = {Path(edge["to"]).name for edge in each["edges"] if "cudart" in edge["to"]}
         assert len(runtime) <= 1, name  # never the union of the variants
+    for each in cuda.values():
+        assert any("alternatives" in text and "libbitsandbytes_rocm72.dll" in text for text in each["assumptions"])
     rocm = [each for name, each in by_name.items() if "_rocm" in name]
     assert len(rocm) == 3
     assert {each["stacks"][0]["verdict"] for each in rocm} == {"no-cuda"}

@@ -6,13 +6,17 @@ import sys
 
 import typer
 
+from zcheck.cli.ab import ab
 from zcheck.cli.run import run
+from zcheck.cli.trace import trace
 from zcheck.cli.undo import undo
 from zcheck.errors import ZcheckError
 
 app = typer.Typer(pretty_exceptions_enable=False)
 app.command("run")(run)
 app.command("undo")(undo)
+app.command("trace")(trace)
+app.command("ab")(ab)
 
 
 def main(arguments: list[str]) -> int:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zcheck.errors import DataError
-from zcheck.launch.firsterror import Finder, find, parse_rules
+from zcheck.launch.firsterror import Finder, find, looks_bad, parse_rules
 from zcheck.model.launch import ExitReport
 
 TABLE = Path(__file__).resolve().parents[2] / "coverage_db" / "first_errors.yaml"
@@ -26,6 +26,7 @@ def test_each_rule_is_the_first_to_match_its_examples(rule) -> None:  # type: ig
     assert rule.source
     for example in rule.examples:
         found = find([("stderr", example)], RULES)
+        assert looks_bad(example), example
         assert found is not None, example
         assert found.rule == rule.id, example
 

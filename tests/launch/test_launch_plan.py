@@ -203,6 +203,16 @@ def test_zluda_folder_states() -> None:
     assert "zluda-wrong-hash" in keys(make_plan(situation(release=bad), Request()))
 
 
+def test_a_trace_needs_the_trace_files() -> None:
+    assert "zluda-incomplete" in keys(make_plan(situation(), Request(trace=True)))
+    traced = tuple(FolderFile(f"trace/{name}", 1, A, "x64") for name in RELEASE.injected)
+    plan = make_plan(
+        situation(zluda=msgspec.structs.replace(ZLUDA, files=(*ZLUDA.files, *traced))), Request(trace=True)
+    )
+    assert keys(plan) == set()
+    assert plan.command[2:4] == ("--zluda-trace", "--")
+
+
 def test_unknown_quoting_is_refused_only_where_it_matters() -> None:
     unknown = msgspec.structs.replace(RELEASE, quoting="unknown")
     assert keys(make_plan(situation(release=unknown), Request(arguments=("plain",)))) == set()

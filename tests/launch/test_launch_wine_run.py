@@ -101,6 +101,18 @@ def test_system32_lookup_sees_neither_path_nor_own_folder_only_the_launcher(host
     assert launched.report["strategy"] == "zluda-exe"
 
 
+def test_a_driver_in_system32_is_what_that_lookup_takes_and_the_launcher_beats_it(host: Host) -> None:
+    """The control: the same look-up finds a copy in System32, so it is the folder that counts."""
+    program = host.put("dynamic.exe")
+    installed = host.windows.system32 / "nvcuda.dll"
+    try:
+        installed.write_bytes((host.made / "system" / "nvcuda.dll").read_bytes())
+        assert "[system]" in host.run(program, "800", strategy="path").out
+        assert "[zluda]" in host.run(program, "800").out
+    finally:
+        installed.unlink()
+
+
 def test_preload_serves_the_system32_lookup_without_a_launcher(windows: Host) -> None:
     program = windows.put("dynamic.exe")
     refused = windows.run(program, "800", strategy="preload")
@@ -228,12 +240,13 @@ def test_program_with_a_missing_dll(host: Host) -> None:
 def test_missing_dll_at_start_is_named(host: Host) -> None:
     program = host.app / "needs.exe"
     program.write_bytes((host.made / "static.exe").read_bytes().replace(b"nvcuda.dll", b"nvnone.dll"))
-    result = host.run(program, strategy="path")
-    assert result.report["outcome"] == "failed"
+    result = host.run(program, strategy="path", check=host.on_windows, anyway=True)
+    assert result.report["outcome"] == "failed", result.err
     assert result.report["grade"] == "detected"
     if host.on_windows:
         assert result.code == 0xC0000135
         assert result.report["first_error"]["rule"] == "exit-loader"
+        assert "nvnone.dll" in result.report["first_error"]["meaning"]
     else:
         assert result.report["first_error"]["rule"] == "loader-wine-missing"
         assert "nvnone.dll" in result.report["first_error"]["text"]

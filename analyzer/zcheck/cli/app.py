@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from zcheck import __version__
-from zcheck.cli import ab, check, db, diff, explain, host, kernels, rules, schema, trace, undo
+from zcheck.cli import ab, audit, cache, check, db, diff, explain, host, kernels, rules, schema, trace, undo
 from zcheck.cli import run as run_verb
 from zcheck.errors import EXIT_INTERNAL, EXIT_USAGE, ZcheckError
 
@@ -65,6 +65,7 @@ def _root(
 
 
 app.command("check")(check.check)
+app.command("audit")(audit.audit)
 app.command("host")(host.host)
 app.command("run")(run_verb.run)
 app.command("undo")(undo.undo)
@@ -72,6 +73,7 @@ app.command("trace")(trace.trace)
 app.command("ab")(ab.ab)
 app.command("explain")(explain.explain)
 app.add_typer(db.app, name="db")
+app.add_typer(cache.app, name="cache")
 app.add_typer(rules.app, name="rules")
 app.command("kernels")(kernels.kernels)
 app.command("diff")(diff.diff)

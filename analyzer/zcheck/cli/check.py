@@ -10,17 +10,50 @@ import typer
 from zcheck.errors import UsageError
 from zcheck.model.base import Skipped
 
+HASHED = {"cyclonedx"}
+"""formats that name modules by their SHA-256, which takes a read of every byte"""
 Zluda = Annotated[
     list[str] | None,
-    typer.Option("--zluda", metavar="RELEASE", help="A ZLUDA release (v6, latest, lshqqytiger-3.9.5 …); repeatable."),
+    typer.Option(
+        "--zluda",
+        metavar="RELEASE",
+        envvar="ZCHECK_ZLUDA",
+        help="A ZLUDA release (v6, latest, lshqqytiger-3.9.5 …); repeatable.",
+    ),
 ]
 LaunchMode = Annotated[
-    str | None, typer.Option("--launch-mode", metavar="MODE", help="zluda-exe (the release's launcher) or staged.")
+    str | None,
+    typer.Option(
+        "--launch-mode",
+        envvar="ZCHECK_LAUNCH_MODE",
+        metavar="MODE",
+        help="zluda-exe (the release's launcher) or staged.",
+    ),
 ]
-HipSdk = Annotated[str | None, typer.Option("--hip-sdk", metavar="VERSION", help="5.7 … 7.2, or therock.")]
-Gpu = Annotated[str | None, typer.Option("--gpu", metavar="GFX", help="The GPU target, such as gfx1100.")]
+HipSdk = Annotated[
+    str | None, typer.Option("--hip-sdk", envvar="ZCHECK_HIP_SDK", metavar="VERSION", help="5.7 … 7.2, or therock.")
+]
+Gpu = Annotated[
+    str | None, typer.Option("--gpu", envvar="ZCHECK_GPU", metavar="GFX", help="The GPU target, such as gfx1100.")
+]
 StackName = Annotated[
-    str | None, typer.Option("--stack", metavar="NAME", help="A named stack: default, reference or therock.")
+    str | None,
+    typer.Option(
+        "--stack", envvar="ZCHECK_STACK", metavar="NAME", help="A named stack: default, reference or therock."
+    ),
+]
+FailOn = Annotated[
+    str | None,
+    typer.Option(
+        "--fail-on",
+        metavar="LEVEL",
+        envvar="ZCHECK_FAIL_ON",
+        help="Exit 1 from blocker (as usual), risk, setup or note on; or never.",
+    ),
+]
+Baseline = Annotated[
+    Path | None,
+    typer.Option("--baseline", metavar="FILE", help="An earlier JSON report: what it knows does not fail."),
 ]
 Redact = Annotated[
     bool | None,
@@ -62,31 +95,34 @@ def check(
         Path | None,
         typer.Option("--from", metavar="FILE", help="Judge saved evidence or a JSON report instead of APP."),
     ] = None,
-    fail_on: Annotated[
-        str, typer.Option("--fail-on", metavar="LEVEL", help="Exit 1 from blocker, risk, setup or note on; or never.")
-    ] = "blocker",
+    fail_on: FailOn = None,
+    baseline: Baseline = None,
     redact: Redact = None,
 ) -> None:
     """Say whether a program will run through ZLUDA, what stops it, and what to do next."""
     from zcheck.cli import output as out
+    from zcheck.cli.baseline import fresh, read_baseline
+    from zcheck.cli.config import load
     from zcheck.cli.data import coverage
     from zcheck.cli.entry import Analysis
     from zcheck.cli.known_pc import NO_PC, known_pc
-    from zcheck.cli.pipeline import analyse, judge_analysis, together
+    from zcheck.cli.pipeline import analyse, hash_modules, judge_analysis, together
     from zcheck.cli.progress import Progress
     from zcheck.cli.saved import read_saved
-    from zcheck.cli.stacks import stacks_of
-    from zcheck.judge import FAIL_ON, exit_code
+    from zcheck.cli.settings import chosen_stacks, fail_level, settings_said
+    from zcheck.judge import exit_code
     from zcheck.model.evidence import line
 
-    if fail_on not in FAIL_ON:
-        raise UsageError(f"--fail-on {fail_on!r} is unknown; choose one of {', '.join(FAIL_ON)}")
+    config = load()
+    level = fail_level(fail_on, config)
+    known = read_baseline(baseline, config)
     out.check_format(fmt)
     files = out.outputs_of(output or ())
-    stacks = stacks_of(coverage(), zluda or (), launch_mode, hip_sdk, gpu, stack)
+    stacks = chosen_stacks(coverage(), config, zluda, launch_mode, hip_sdk, gpu, stack)
     pc = known_pc(host, zluda_dir)
     if pc is not None:
-        named = {"zluda": bool(zluda or stack), "hip_sdk": bool(hip_sdk or stack), "gpu": bool(gpu or stack)}
+        whole = bool(stack or config.stacks)
+        named = {"zluda": bool(zluda) or whole, "hip_sdk": bool(hip_sdk) or whole, "gpu": bool(gpu) or whole}
         stacks = pc.over(stacks, named)
     if (app is None) == (saved is None):
         raise UsageError("name a program or folder to check (zcheck app.exe), or a saved file with --from")
@@ -106,12 +142,15 @@ def check(
                 out.write(f"{chr(10) if number else ''}# {analysis.entry}\n")
             out.write("".join(f"{line(item)}\n" for item in analysis.evidence.items))
         return
-    assumed = pc.shown.said if pc is not None else (NO_PC,)
-    reports = [judge_analysis(each, stacks, each.entry, pc, assumed) for each in analyses]
+    if HASHED & {fmt, *(name for name, _ in files)}:
+        for each in analyses:
+            hash_modules(each)
+    assumed = (*(pc.shown.said if pc is not None else (NO_PC,)), *settings_said(config))
+    reports = [judge_analysis(each, stacks, each.entry, pc, assumed, config.ignores) for each in analyses]
     product = together(target, reports, skipped)
     how = out.options(redact, tree, verbose)
     out.save(product, files, how)
     out.show(product, fmt, how)
-    code = exit_code([each for report in reports for each in report.stacks], fail_on)
+    code = exit_code([each for report in reports for each in fresh(report, known)], level)
     if code:
         raise typer.Exit(code)

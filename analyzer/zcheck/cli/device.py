@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from zcheck.cli.cache_store import FactCache
 from zcheck.cli.data import coverage
 from zcheck.coverage.replay_facts import PtxTables, release_ptx
 from zcheck.errors import InputError, UsageError
@@ -38,24 +39,16 @@ def _release(tag: str) -> ReleasePtx | None:
 
 
 class DeviceReader:
-    """Reads device code with the user's cache of PTX and cubin facts; use it as a context."""
+    """Reads device code with a cache of its facts."""
 
-    def __init__(self, releases: Sequence[str], gpu: str | None = None) -> None:
-        """``releases``: tags to replay."""
-        from zcheck.cli.kernels_cache import FileCache, default_path
+    def __init__(self, releases: Sequence[str], gpu: str | None = None, cache: FactCache | None = None) -> None:
+        """``releases``: tags to replay; ``cache``: where facts are kept, the caller's to close."""
 
         self._releases = [found for tag in dict.fromkeys(releases) if (found := _release(tag)) is not None]
         self._gpu = gpu
-        self._cache = FileCache(default_path())
+        self._cache = cache or FactCache(None)
         self._facts: dict[Path, DeviceCodeFacts | None] = {}
         self.skipped: list[Skipped] = []
-
-    def __enter__(self) -> DeviceReader:
-        self._cache.__enter__()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._cache.__exit__(*error)  # type: ignore[arg-type]
 
     def facts(self, path: Path, name: str) -> DeviceCodeFacts | None:
         """The device code of one file, None when it has none or cannot be read (noted as skipped)."""
@@ -63,19 +56,30 @@ class DeviceReader:
 
         if path not in self._facts:
             try:
-                self._facts[path] = read_device_code(path, cache=self._cache)
+                self._facts[path] = self._cache.file_fact(
+                    "device", path, DeviceCodeFacts, lambda: read_device_code(path, cache=self._cache), name
+                )
             except InputError as error:
                 self.skipped.append(Skipped(path=name, reason=error.message))
                 self._facts[path] = None
         return self._facts[path]
 
-    def found(self, name: str, code: DeviceCodeFacts | None) -> DeviceFound | None:
-        """What a module's device code gives the report under every release; None where there is none."""
+    def found(self, name: str, code: DeviceCodeFacts | None, path: Path | None = None) -> DeviceFound | None:
+        """What a module's device code gives the report under every release; None where there is none.
+
+        ``path``: the file, so that the replays can be kept.
+        """
+        if code is None or not (code.containers or code.loose or code.opaque):
+            return None
+        if path is None:
+            return self._replayed(name, code)
+        asked = (name, self._gpu or "", coverage().meta["hash"], *(release.release for release in self._releases))
+        return self._cache.file_fact("replay", path, DeviceFound, lambda: self._replayed(name, code), *asked)
+
+    def _replayed(self, name: str, code: DeviceCodeFacts) -> DeviceFound:
         from zcheck.coverage.replay import replay
         from zcheck.coverage.replay_report import device_code_reports, evidence_items
 
-        if code is None or not (code.containers or code.loose or code.opaque):
-            return None
         replays = [replay(code, release) for release in self._releases]
         return DeviceFound(
             items=evidence_items(name, code, replays),

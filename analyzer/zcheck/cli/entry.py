@@ -19,10 +19,12 @@ from zcheck.model.graph import Graph
 from zcheck.model.report import DeviceCodeReport
 
 if TYPE_CHECKING:
+    from zcheck.cli.content import ContentReader
     from zcheck.cli.device import DeviceReader
     from zcheck.cli.pipeline import Reader
     from zcheck.model.device_code import DeviceCodeFacts
     from zcheck.model.hidden import HiddenFacts
+    from zcheck.model.names import NameLookups
 
 _AMD_NAME = re.compile(r"rocm|hip|vulkan|opencl|directml|dml", re.I)
 _VARIANTS_READ = 16
@@ -41,6 +43,13 @@ class Analysis:
     skipped: tuple[Skipped, ...] = ()
     device_code: tuple[DeviceCodeReport, ...] = ()
     hashes: dict[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    """what the report takes for granted because of how this program was read"""
+
+
+def _read(facts: Mapping[str, PeFacts | None]) -> dict[str, PeFacts]:
+    """The files that could be read."""
+    return {path: read for path, read in facts.items() if read is not None}
 
 
 def is_cuda(dll: str) -> bool:
@@ -66,36 +75,44 @@ def recorded(path: Path) -> tuple[RecordedRun, ...]:
 class EntryReading:
     """The readers of one run, applied to entries one after another; each file is read once."""
 
-    def __init__(self, bundle: Bundle, reader: Reader, device: DeviceReader, hidden: HiddenReader) -> None:
-        """``bundle`` gives the root that paths are relative to."""
+    def __init__(
+        self, bundle: Bundle, reader: Reader, device: DeviceReader, hidden: HiddenReader, content: ContentReader
+    ) -> None:
+        """``bundle`` gives the root that paths are relative to; ``content`` reads its models and scripts."""
         self._bundle = bundle
         self._root = Path(bundle.root)
         self._reader = reader
         self._device = device
         self._hidden = hidden
+        self._content = content
 
     def analyse(self, entry: str) -> Analysis:
         """Everything that can be read about an entry whose facts can be read."""
         from zcheck.collect import collect
         from zcheck.collect.hidden import items as hidden_items
-        from zcheck.resolve import Resolver
+        from zcheck.resolve import Dynamic, Resolver
 
         resolver = Resolver(self._bundle, entry, windows_dlls())
         code: dict[str, DeviceCodeFacts | None] = {}
         names: dict[str, HiddenFacts] = {}
+        while self._resolve(resolver):
+            pass
+        for edge in self._content.edges(entry, _read(resolver.facts)):
+            resolver.add_dynamic(Dynamic(*edge))
         while self._resolve(resolver) or self._follow(resolver, entry, code, names):
             pass
         graph = resolver.graph()
-        facts = {path: read for path, read in resolver.facts.items() if read is not None}
+        facts = _read(resolver.facts)
         known = collect(graph, facts, name_lookups())
         extra: list[Item] = [*self._runtime_itself(entry, facts), *self._variants(facts)]
+        extra += self._content.evidence(entry, facts)
         reports: list[DeviceCodeReport] = []
         for file in (item for item in known.items if isinstance(item, FileFact)):
             path = file.path or file.name
             if path in names:
                 extra += hidden_items(file.name, file.role, names[path], file.load)
                 extra += linked_runtime(names[path], file.name)
-            found = self._device.found(file.name, code.get(path))
+            found = self._device.found(file.name, code.get(path), self._root / path)
             if found is not None:
                 extra += found.items
                 reports += found.reports
@@ -112,8 +129,19 @@ class EntryReading:
             graph=graph,
             facts=facts,
             root=self._root,
-            skipped=(*self._bundle.skipped, *self._reader.skipped, *self._device.skipped),
+            notes=self._alternatives(entry),
+            skipped=(*self._bundle.skipped, *self._reader.skipped, *self._device.skipped, *self._content.skipped),
         )
+
+    def prefetch(self, path: str, facts: PeFacts, lookups: NameLookups) -> None:
+        """Read what ``analyse`` will ask of one module, so that the cache has it."""
+        name = path.rpartition("/")[2]
+        if lookups.library_of(name) is not None:
+            return
+        code = self._device.facts(self._root / path, path)
+        self._device.found(name, code, self._root / path)
+        if lookups.framework_of(name) is None:
+            self._hidden.read(self._root / path, facts, code.regions if code else ())
 
     def _resolve(self, resolver: object) -> bool:
         """Parse what the resolver asks for; True when there was anything."""
@@ -159,6 +187,20 @@ class EntryReading:
                 if "*" not in edge.dll:
                     resolver.add_dynamic(Dynamic(path, edge.dll, edge.functions, edge.confidence, edge.place))
         return bool(fresh)
+
+    def _alternatives(self, entry: str) -> tuple[str, ...]:
+        """A sentence where the entry is one of several builds of a library, of which a program loads one."""
+        from zcheck.parse.names_variants import variants
+
+        notes = []
+        for group in variants(file.path for file in self._bundle.files if file.kind == "pe"):
+            names = [path.rpartition("/")[2] for _, path in group.choices]
+            if entry in (path for _, path in group.choices):
+                others = [name for name in names if name != entry.rpartition("/")[2]] or names
+                notes.append(
+                    f"It is one of several alternatives, of which a program loads one; the others: {', '.join(others)}."
+                )
+        return tuple(notes)
 
     def _children(self, entry: str, name: str, names: Mapping[str, HiddenFacts]) -> list[Limitation]:
         """For an entry without CUDA of its own: programs of the bundle that it starts and that use CUDA."""

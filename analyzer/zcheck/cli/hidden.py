@@ -7,6 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from zcheck.cli.cache_store import FactCache
 from zcheck.cli.data import coverage
 from zcheck.model.base import DEFAULT_LIMITS, Problem
 from zcheck.model.evidence import FileFact, Item, Limitation, Use
@@ -58,8 +59,9 @@ def _numbers(text: str) -> Iterable[int]:
 class HiddenReader:
     """Scans each file once, for however many entries."""
 
-    def __init__(self) -> None:
-        """Tables are built at the first scan."""
+    def __init__(self, cache: FactCache | None = None) -> None:
+        """Tables are built at the first scan that the cache does not answer."""
+        self._cache = cache or FactCache(None)
         self._found: dict[Path, HiddenFacts] = {}
 
     def read(self, path: Path, facts: PeFacts, skip: Iterable[tuple[int, int]]) -> HiddenFacts:
@@ -68,7 +70,15 @@ class HiddenReader:
             from zcheck.parse.strings import scan
 
             gaps = [(start, start + size) for start, size in skip]
-            self._found[path] = scan(path, facts, name_tables(), gaps)
+            self._found[path] = self._cache.file_fact(
+                "hidden",
+                path,
+                HiddenFacts,
+                lambda: scan(path, facts, name_tables(), gaps),
+                path.name,
+                repr(gaps),
+                coverage().meta["hash"],
+            )
         return self._found[path]
 
 

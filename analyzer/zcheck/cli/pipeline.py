@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import datetime
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,9 +11,12 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from zcheck import __version__
+from zcheck.cli.cache_store import FactCache, default_path
+from zcheck.cli.content import ContentReader
 from zcheck.cli.data import coverage, rule_set
 from zcheck.cli.entry import Analysis, EntryReading
 from zcheck.cli.hidden import HiddenReader
+from zcheck.cli.ignores import Ignore, split
 from zcheck.cli.progress import Progress
 from zcheck.errors import InputError
 from zcheck.model.base import Skipped
@@ -30,9 +35,10 @@ _LIBRARIES_READ = 400
 class Reader:
     """Reads each PE file once, for however many entries."""
 
-    def __init__(self, bundle: Bundle, progress: Progress) -> None:
-        """``bundle`` gives the root that paths are relative to."""
+    def __init__(self, bundle: Bundle, progress: Progress, cache: FactCache | None = None) -> None:
+        """``bundle`` gives the root that paths are relative to; ``cache`` keeps facts between runs."""
         self._root = Path(bundle.root)
+        self._cache = cache or FactCache(None)
         self._progress = progress
         self._facts: dict[str, PeFacts | None] = {}
         self.skipped: list[Skipped] = []
@@ -44,7 +50,8 @@ class Reader:
 
             self._progress.step(path)
             try:
-                self._facts[path] = read_pe(self._root / path)
+                file = self._root / path
+                self._facts[path] = self._cache.file_fact("pe", file, PeFacts, lambda: read_pe(file), file.name)
             except InputError as error:
                 if must:
                     raise
@@ -53,30 +60,44 @@ class Reader:
         return self._facts[path]
 
 
-def analyse(target: Path, stacks: Sequence[Stack], progress: Progress) -> tuple[Bundle, list[Analysis]]:
+def analyse(
+    target: Path, stacks: Sequence[Stack], progress: Progress, cache: FactCache | None = None
+) -> tuple[Bundle, list[Analysis]]:
     """The bundle of ``target`` and an analysis of each of its entries; raises InputError and UsageError.
 
-    Of ``stacks`` only the releases are looked at: the replay of device code is evidence per release.
+    Of ``stacks`` only the releases are looked at: the replay of device code is evidence per release. Without a
+    ``cache`` the user's is opened for the time of the call.
     """
-    from zcheck.cli.device import DeviceReader
     from zcheck.discover import discover
 
+    if cache is None:
+        with FactCache(default_path()) as kept:
+            return analyse(target, stacks, progress, kept)
     bundle = discover(target)
-    reader = Reader(bundle, progress)
-    entries = _entries(bundle, reader)
+    reader = Reader(bundle, progress, cache)
+    entries = entries_of(bundle, reader)
     alone = len(entries) == 1
     found = []
-    with DeviceReader([stack.zluda for stack in stacks], next((s.gpu for s in stacks if s.gpu), None)) as device:
-        reading = EntryReading(bundle, reader, device, HiddenReader())
-        for entry in entries:
-            if reader.read(entry, must=alone) is not None:
-                found.append(reading.analyse(entry))
+    reading = reading_of(bundle, reader, stacks, cache)
+    for entry in entries:
+        if reader.read(entry, must=alone) is not None:
+            found.append(reading.analyse(entry))
     if not found:
         raise InputError(reader.skipped[0].reason if reader.skipped else f"{target.name}: nothing to judge")
     return bundle, found
 
 
-def _entries(bundle: Bundle, reader: Reader) -> Sequence[str]:
+def reading_of(bundle: Bundle, reader: Reader, stacks: Sequence[Stack], cache: FactCache) -> EntryReading:
+    """The readers of a bundle's entries, for the releases of ``stacks``."""
+    from zcheck.cli.device import DeviceReader
+
+    gpu = next((stack.gpu for stack in stacks if stack.gpu), None)
+    device = DeviceReader([stack.zluda for stack in stacks], gpu, cache)
+    content = ContentReader(bundle, [stack.zluda for stack in stacks])
+    return EntryReading(bundle, reader, device, HiddenReader(cache), content)
+
+
+def entries_of(bundle: Bundle, reader: Reader) -> Sequence[str]:
     """The entries to judge: of a folder with libraries only, those that do not merely serve others."""
     if len(bundle.entries) < 2 or any(entry.lower().endswith(".exe") for entry in bundle.entries):
         return bundle.entries
@@ -91,20 +112,38 @@ def _entries(bundle: Bundle, reader: Reader) -> Sequence[str]:
     return own or top
 
 
+def hash_modules(analysis: Analysis) -> None:
+    """Fill the SHA-256 of the bundle's modules that the entry reaches; a file that cannot be read has none."""
+    from zcheck.parse.pe import sha256
+
+    if analysis.graph is None or analysis.root is None:
+        return
+    for node in analysis.graph.nodes:
+        if node.origin == "bundle" and node.load != "unreached" and node.id not in analysis.hashes:
+            with contextlib.suppress(OSError):
+                analysis.hashes[node.id] = sha256(analysis.root / node.id)
+
+
 def judge_analysis(
     analysis: Analysis,
     stacks: Iterable[Stack],
     target: str,
     pc: KnownPc | None = None,
     assumptions: Sequence[str] = (),
+    ignores: Sequence[Ignore] = (),
 ) -> Report:
-    """The report on one analysed entry for every stack; ``pc`` adds what the user's PC makes of each."""
+    """The report on one analysed entry for every stack; ``pc`` adds what the user's PC makes of each.
+
+    Findings that ``ignores`` cover stay visible and decide nothing.
+    """
     from zcheck.coverage import answer
     from zcheck.judge import Judged, build_report, judge
     from zcheck.match import build_context, match
 
     database, rules = coverage(), rule_set(examples=False)
     judged = []
+    said: dict[str, None] = dict.fromkeys(assumptions)
+    today = datetime.date.today()
     for stack in stacks:
         evidence = analysis.evidence
         if pc is not None:
@@ -113,8 +152,9 @@ def judge_analysis(
             database, stack, evidence, pc.shown.components if pc else (), pc.shown.components_missing if pc else ()
         )
         context = build_context(evidence, answers)
-        findings = match(rules, context)
-        judged.append(Judged(answers, judge(evidence, answers, findings, context.workload)))
+        findings, ignored, expired = split(match(rules, context), ignores, today)
+        said.update(dict.fromkeys(expired))
+        judged.append(Judged(answers, judge(evidence, answers, findings, context.workload, ignored)))
     return build_report(
         version=__version__,
         database=database.date,
@@ -126,7 +166,7 @@ def judge_analysis(
         device_code=analysis.device_code,
         host=pc.document if pc is not None else None,
         skipped=analysis.skipped,
-        assumptions=assumptions,
+        assumptions=tuple(dict.fromkeys((*said, *analysis.notes))),
         hashes=analysis.hashes,
     )
 

@@ -94,7 +94,7 @@ def run(
 ) -> None:
     """Start a program through ZLUDA, in a way that leaves nothing behind, and report how it went.
 
-    Ends with the program's own exit code, or 125 when zcheck itself refuses.
+    Ends with the program's own exit code, 124 when --timeout ended it, or 125 when zcheck itself refuses.
     """
     try:
         files = _outputs(output or [])
@@ -274,6 +274,7 @@ def _start(
         predicted=predicted,
         arguments=arguments if include_args else None,
     )
+    found = _with_missing(found, report)
     shared = found if full else redacted(found, redactor())
     for kind, path in files:
         save(written(shared, kind), path)
@@ -286,6 +287,20 @@ def _start(
     prune(data)
     summary(found)
     return exit_code(found)
+
+
+def _with_missing(found: RunReport, report: Report | None) -> RunReport:
+    """Where Windows ended the process for want of a DLL, which it does without a name: those not found beforehand."""
+    import msgspec
+
+    first = found.first_error
+    if report is None or first is None or first.rule not in ("exit-loader", "exit-delay-load"):
+        return found
+    names = sorted({module.name for module in report.modules if {"missing", "absent"} & set(module.role.values())})
+    if not names:
+        return found
+    meaning = f"{first.meaning}; the analysis did not find {', '.join(names)}"
+    return msgspec.structs.replace(found, first_error=msgspec.structs.replace(first, meaning=meaning))
 
 
 def exit_code(report: RunReport) -> int:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -199,11 +198,12 @@ def hip_installation(host: Host | None, given: Path | None, gpu: str | None, gpu
 
 def analysis_of(program: Path, stack: Stack) -> tuple[Report, Path]:
     """The report on a program for one stack, and the folder that its module paths are relative to."""
-    from zcheck.cli.pipeline import analyse, judge_analysis
+    from zcheck.cli.pipeline import analyse, hash_modules, judge_analysis
     from zcheck.cli.progress import Progress
 
     progress = Progress()
     bundle, analyses = analyse(program, [stack], progress)
+    hash_modules(analyses[0])
     progress.done()
     report = judge_analysis(analyses[0], [stack], analyses[0].entry)
     return report, Path(os.path.abspath(bundle.root))  # noqa: PTH100
@@ -265,8 +265,3 @@ def survey_program(path: Path) -> Program:
     from zcheck.launch import survey
 
     return survey.program(path, anti_cheat_signs())
-
-
-def names(items: Iterable[str]) -> str:
-    """Names as text."""
-    return ", ".join(items)

@@ -33,7 +33,9 @@ def collect(graph: Graph, facts: Mapping[str, PeFacts], names: NameLookups, extr
             items.extend(_uses(edge, source, nodes[edge.target], roles, shown, names, plugin))
     items.extend(_runtime_needs_driver(items, names))
     items.extend(_own_paths(graph, nodes, shown, names))
-    items.extend(_frameworks(graph, facts, shown, names))
+    extra = tuple(extra)
+    told = {item.name for item in extra if isinstance(item, Framework)}  # read off more than a DLL's name
+    items.extend(item for item in _frameworks(graph, facts, shown, names) if item.name not in told)
     merged = tuple(dict.fromkeys([*items, *extra]))
     evidence = Evidence(target=shown[entry.id], items=merged)
     hidden = _nothing_visible(evidence, names)
@@ -99,6 +101,8 @@ def _uses(
     library = names.library_of(edge.dll)
     operators = names.operators_of(edge.dll)
     role = roles[source.id]
+    if role == "entry" and names.framework_of(source.name) is not None:
+        role = "framework"  # judged by itself or for a script: it imports everything all the same
     if library is None and operators is None:
         if target.origin not in ("missing", "mismatch"):
             return
@@ -162,7 +166,7 @@ def own_path_variants(facts: Mapping[str, PeFacts], names: NameLookups) -> list[
 
 def _frameworks(
     graph: Graph, facts: Mapping[str, PeFacts], shown: Mapping[str, str], names: NameLookups
-) -> Iterable[Item]:
+) -> Iterable[Framework]:
     found: dict[str, Framework] = {}
     for node in graph.nodes:
         framework = names.framework_of(node.name)

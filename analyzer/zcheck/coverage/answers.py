@@ -16,7 +16,7 @@ import msgspec
 from zcheck.coverage.database import Database
 from zcheck.coverage.frameworks import framework_names, operator_answers
 from zcheck.coverage.hip_needs import missing_components
-from zcheck.coverage.measured import Measured, runtime_version
+from zcheck.coverage.measured import Measured, measured_of, runtime_version
 from zcheck.model.coverage import Component, HipSdk, Release, ReleaseLibrary
 from zcheck.model.evidence import Evidence, FileFact, Use
 from zcheck.model.stack import Answers, FunctionAnswer, LibraryAnswer, Stack
@@ -71,7 +71,7 @@ def _answer(
     sdk = _seen(database.hip_sdk(stack.hip_sdk), present, missing)
     machine = _entry_machine(evidence)
     shipped = {library.library: library for library in database.libraries(release)}
-    measured = Measured(database, release)
+    measured = measured_of(database, release.tag)
     libraries: list[LibraryAnswer] = []
     functions: list[FunctionAnswer] = []
     for asked in _asked(database, evidence):

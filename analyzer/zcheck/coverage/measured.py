@@ -10,7 +10,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from zcheck.coverage.base import split
 from zcheck.coverage.database import Database
@@ -338,6 +338,12 @@ def runtime_start(database: Database, dll: str, file_version: str = "", descript
         )
         for driver in measured.start_calls(versions)
     ]
+
+
+@lru_cache(maxsize=16)
+def measured_of(database: Database, tag: str) -> Measured:
+    """The measured needs for the release ``tag``, whose tables stay read while the process lives."""
+    return Measured(database, database.resolve_release(tag))
 
 
 def runtime_version(dll: str, file_version: str = "", description: str = "") -> str:

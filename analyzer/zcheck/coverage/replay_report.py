@@ -96,9 +96,9 @@ def reasons(parts: Sequence[ContainerReplay], names: int = MAX_NAMED) -> tuple[s
             grouped.setdefault((fate.fate, fate.reason), []).append(fate.name)
     lines = []
     for (kind, reason), kernels in sorted(grouped.items(), key=lambda item: -len(item[1])):
-        named = ", ".join(_short(name) for name in kernels[:names]) + (
-            f" and {len(kernels) - names} more" if len(kernels) > names else ""
-        )
+        named = ", ".join(_short(name) for name in kernels[:names])
+        if len(kernels) > names:
+            named += f" and {len(kernels) - names} more"
         lines.append(f"{kind}: {reason} ({len(kernels)}: {named})")
     return tuple(lines)
 

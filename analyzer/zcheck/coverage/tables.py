@@ -90,6 +90,8 @@ PLAIN: tuple[Table, ...] = (
     Table("gfx_extra.csv", "gfx_extra", (("gfx",),)),
     Table("known_bad.csv", "known_bad"),
     Table("zluda_hip_symbols.csv", "zluda_hip_symbol"),
+    Table("names/onnx_ops.csv", "onnx_op"),
+    Table("names/python_calls.csv", "python_call"),
     Table("reports/runs.csv", "run"),
     Table("reports/measurements.csv", "measurement"),
 )

@@ -55,7 +55,7 @@ def _file(target: Path, limits: Limits) -> Bundle:
     root = _environment(target) if program else target.parent
     walk = Walk(root, min(MAX_AROUND_FILE, limits.entries))
     walk.add(recursive=not _shared(root))
-    return _bundle(root, (_relative(target, root),), walk, program=program)
+    return bundle_of(root, (_relative(target, root),), walk, program=program)
 
 
 def _in_site(target: Path, site: Path, limits: Limits) -> Bundle:
@@ -84,19 +84,19 @@ def _folder(target: Path, limits: Limits) -> Bundle:
     for file in files:
         if file.kind != "pe" or not file.path.lower().endswith(PROGRAMS):
             continue
-        if reason := _helper(file.path, walk):
+        if reason := helper(file.path, walk):
             walk.skipped.append(Skipped(path=shown(file.path), reason=reason))
         else:
             programs.append(file.path)
-    entries = programs or _libraries(files)
+    entries = programs or libraries_of(files)
     if not entries:
         if walk.files or walk.skipped:
             raise UsageError(f"{shown(target.name or str(target))} holds no Windows program or library to judge")
         raise UsageError(f"{shown(target.name or str(target))} is an empty folder")
-    return _bundle(target, tuple(entries), walk, program=bool(programs))
+    return bundle_of(target, tuple(entries), walk, program=bool(programs))
 
 
-def _libraries(files: Iterable[BundleFile]) -> list[str]:
+def libraries_of(files: Iterable[BundleFile]) -> list[str]:
     """Libraries that a host loads, where there is no program: without those that only serve others, as names tell."""
     found: list[str] = []
     for file in files:
@@ -111,7 +111,7 @@ def _libraries(files: Iterable[BundleFile]) -> list[str]:
     return found or [file.path for file in files if file.kind == "pe"]
 
 
-def _helper(path: str, walk: Walk) -> str:
+def helper(path: str, walk: Walk) -> str:
     """Why a program of a folder is none that a person asks about; empty for all others."""
     folder, _, name = path.rpartition("/")
     lower = name.lower()
@@ -128,7 +128,8 @@ def _helper(path: str, walk: Walk) -> str:
     return ""
 
 
-def _bundle(root: Path, entries: tuple[str, ...], walk: Walk, program: bool) -> Bundle:
+def bundle_of(root: Path, entries: tuple[str, ...], walk: Walk, program: bool) -> Bundle:
+    """The bundle of a walk's files. ``program``: an entry is a program, not only libraries that a host loads."""
     sites = site_folders(root)
     directories: list[str] = []
     kind = "folder"

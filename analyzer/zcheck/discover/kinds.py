@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from zcheck.model.bundle import FileKind
 
 PROGRAMS = (".exe", ".scr")
@@ -16,8 +18,8 @@ _SUFFIXES: dict[FileKind, tuple[str, ...]] = {
         ".cuh",
     ),
     "model": (
-        ".onnx", ".pt", ".pth", ".ptl", ".torchscript", ".safetensors", ".gguf", ".ggml", ".ckpt", ".engine", ".plan",
-        ".trt", ".tflite", ".pb", ".h5", ".keras", ".pdmodel",
+        ".onnx", ".pt", ".pth", ".ptl", ".jit", ".torchscript", ".safetensors", ".gguf", ".ggml", ".ckpt", ".engine",
+        ".plan", ".trt", ".tflite", ".pb", ".h5", ".keras", ".pdmodel",
     ),
     "device-code": (".ptx", ".cubin", ".fatbin", ".ltoir", ".optixir", ".hsaco", ".co", ".hipfb"),
     "archive": (
@@ -31,6 +33,8 @@ _METADATA_NAMES = {
     "metadata", "record", "wheel", "pkg-info", "top_level.txt", "entry_points.txt", "package.json", "config.json",
     "requirements.txt", "pyvenv.cfg", "environment.yml", "environment.yaml", "version.txt", "model_index.json",
 }  # fmt: skip
+# Models whose suffix says nothing: Hugging Face's and CTranslate2's, whisper.cpp's.
+_MODEL_BIN = re.compile(r"(ggml[-_.].*|([a-z_]*pytorch_)?model([-_.]\d+)?(-of-\d+)?)\.bin")
 _METADATA_ENDS = (".deps.json", ".runtimeconfig.json", ".exe.config")
 
 
@@ -39,4 +43,6 @@ def kind_of(name: str) -> FileKind | None:
     lower = name.lower()
     if lower in _METADATA_NAMES or lower.endswith(_METADATA_ENDS):
         return "metadata"
+    if lower.endswith(".bin"):
+        return "model" if _MODEL_BIN.fullmatch(lower) else None
     return _BY_SUFFIX.get("." + lower.rpartition(".")[2]) if "." in lower else None

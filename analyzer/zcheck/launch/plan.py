@@ -19,6 +19,7 @@ from zcheck.model.launch import (
     Plan,
     Program,
     Refusal,
+    ReleaseFile,
     ReleaseFiles,
     StageFile,
     Strategy,
@@ -77,7 +78,7 @@ def make_plan(situation: Situation, request: Request) -> Plan:
     program, release, hip, system = situation.program, situation.release, situation.hip, situation.system
     refusals = list(preflight.check_program(program, release, windows=system.windows))
     warnings: list[str] = []
-    state, trouble = preflight.check_zluda(_needed(release, request, program), situation.zluda)
+    state, trouble = preflight.check_zluda(_needed(release, request, program, situation.zluda), situation.zluda)
     refusals += trouble
     if program.kind == "pe":
         loaded = {item.dll for item in situation.demand.wanted}
@@ -141,12 +142,17 @@ def _join(folder: str, name: str, system: System) -> str:
     return ntpath.join(folder, name) if system.windows else posixpath.join(folder, name)
 
 
-def _needed(release: ReleaseFiles, request: Request, program: Program) -> ReleaseFiles:
+def _needed(release: ReleaseFiles, request: Request, program: Program, zluda: Folder) -> ReleaseFiles:
     """The release with only those files that this strategy cannot do without."""
     if request.strategy in (None, "zluda-exe") and program.kind == "pe":
-        return release
-    wanted = tuple(f for f in release.files if f.name.lower() in ("nvcuda.dll", "libcuda.so", "libcuda.so.1"))
-    return msgspec.structs.replace(release, files=wanted[:1])
+        traced = tuple(ReleaseFile(f"trace/{name}") for name in release.injected) if request.trace else ()
+        return msgspec.structs.replace(release, files=(*release.files, *traced))
+    if program.kind == "native":
+        # A build for Linux: the loader takes libcuda.so.1, the packages carry it under either name
+        known = {file.name: file for file in release.files}
+        name = "libcuda.so.1" if zluda.get("libcuda.so.1") else "libcuda.so"
+        return msgspec.structs.replace(release, files=(known.get(name, ReleaseFile(name)),))
+    return msgspec.structs.replace(release, files=tuple(f for f in release.files if f.name.lower() == "nvcuda.dll"))
 
 
 def _strategy(

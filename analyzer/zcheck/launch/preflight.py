@@ -47,7 +47,7 @@ def check_zluda(release: ReleaseFiles, folder: Folder) -> tuple[str, list[Refusa
     if missing:
         reason = (
             f"{folder.path}: {', '.join(missing)} of ZLUDA {release.release} "
-            f"{'is' if len(missing) == 1 else 'are'} missing; with one DLL missing the program would not even start "
+            f"{'is' if len(missing) == 1 else 'are'} missing, without which the program would not even start "
             "(0xC0000135). Unpack the release again; an antivirus program may have taken it"
         )
         return "incomplete", [Refusal("zluda-incomplete", reason)]

@@ -17,6 +17,7 @@ from zcheck.match.predicates_facts import (
     DeviceCodePredicate,
     FrameworkPredicate,
     HostPredicate,
+    KnownPredicate,
     LimitationPredicate,
     ModulePredicate,
     OwnPathPredicate,
@@ -37,6 +38,7 @@ Predicate = (
     | StringPredicate
     | LimitationPredicate
     | HostPredicate
+    | KnownPredicate
     | RunPredicate
     | StackPredicate
 )
@@ -52,6 +54,7 @@ PREDICATES: dict[str, type[Record]] = {
     "limitation": LimitationPredicate,
     "host": HostPredicate,
     "run": RunPredicate,
+    "known": KnownPredicate,
     "stack": StackPredicate,
 }
 

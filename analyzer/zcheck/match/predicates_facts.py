@@ -6,7 +6,7 @@ from typing import Literal
 
 from zcheck.match.context import Context
 from zcheck.match.predicate import Match, OneOrMore, Strict, fits, wanted
-from zcheck.model.evidence import DeviceCode, FileFact, Framework, HostFact, Limitation, Mention, OwnPath
+from zcheck.model.evidence import DeviceCode, FileFact, Framework, HostFact, Known, Limitation, Mention, OwnPath
 
 
 class ModulePredicate(Strict, frozen=True):
@@ -103,6 +103,31 @@ class FrameworkPredicate(Strict, frozen=True):
                 continue
             bound = {"framework": item.name, "version": item.version, "cuda": item.cuda}
             found.append(Match(module=item.module or None, evidence=(item,), bound=bound))
+        return found
+
+
+class KnownPredicate(Strict, frozen=True):
+    """What is known of a framework or application on the stack's release; only where its workload is needed."""
+
+    effect: OneOrMore | None = None
+    key: OneOrMore | None = None
+
+    def matches(self, context: Context) -> list[Match]:
+        """One match per known fact, reach ``use``: how surely the program gets there nobody has said."""
+        release = context.answers.stack.zluda
+        found = []
+        for item in context.of(Known):
+            assert isinstance(item, Known)
+            needed = not item.family or context.needs.get(item.family) in ("required", "optional")
+            if item.release == release and needed and fits(self.effect, item.effect) and fits(self.key, item.key):
+                bound = {
+                    "subject": item.subject,
+                    "note": item.note,
+                    "value": item.remedy,
+                    "key": item.key,
+                    "text": item.source,
+                }
+                found.append(Match(module=item.module or None, evidence=(item,), bound=bound, confidence="medium"))
         return found
 
 

@@ -42,7 +42,9 @@ def derive_workload(
                 (operators if function.library in OPERATOR_LIBRARIES else own).setdefault(family, []).append(text)
             elif use.role == "framework" and function.library not in OPERATOR_LIBRARIES:
                 framework.setdefault(family, []).append(text)
-    known = bool(stated or operators or called)
+    needs_said = {item.need for items in stated.values() for item in items}
+    known = bool(operators or called or needs_said - {"unknown"})
+    shown = bool(operators or called or "required" in needs_said)
     sole = [family for family in own if family in WORKLOADS]
     result = []
     for family in WORKLOADS:
@@ -55,8 +57,8 @@ def derive_workload(
         if need != "required" and (family in operators or family in called):
             need = "required"
             reasons += called.get(family, []) + operators.get(family, [])
-        if need not in ("required", "optional") and family in own:
-            need = "required" if sole == [family] and not known else "optional"
+        if need != "required" and family in own:
+            need = "required" if sole == [family] and not shown else "optional"
             reasons += own[family]
         if need == "not seen" and family in framework and not known and family not in stated:
             need = "unknown"

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import lru_cache
 from typing import Literal, cast
 
 import msgspec
@@ -141,6 +142,25 @@ class Mention(Record, frozen=True, tag="string"):
     place: str = ""
 
 
+class Known(Record, frozen=True, tag="known"):
+    """What is publicly known of a framework or application on one ZLUDA release (frameworks.yaml, apps.yaml).
+
+    ``effect``: *fails*, *setting* (fails until one documented setting is made), *works* (reported to), *note*,
+    *own-path* (it is there for AMD GPUs without ZLUDA);
+    ``family``: it matters only to programs with this workload; ``remedy``: what to do; ``source``: who says so.
+    """
+
+    subject: str
+    effect: Literal["fails", "setting", "works", "note", "own-path"]
+    release: str = ""
+    key: str = ""
+    family: str = ""
+    note: str = ""
+    remedy: str = ""
+    module: str = ""
+    source: str = ""
+
+
 class HostFact(Record, frozen=True, tag="host"):
     """One fact of the PC: ``key`` from a closed list (host/), ``value`` free, ``subject`` the file or adapter."""
 
@@ -161,7 +181,9 @@ class RecordedRun(Record, frozen=True, tag="run"):
     note: str = ""
 
 
-Item = Use | FileFact | DeviceCode | Workload | Framework | OwnPath | Limitation | Mention | HostFact | RecordedRun
+Item = (
+    Use | FileFact | DeviceCode | Workload | Framework | OwnPath | Limitation | Mention | Known | HostFact | RecordedRun
+)
 
 
 class Evidence(Record, frozen=True):
@@ -199,6 +221,7 @@ _SHAPES: dict[str, tuple[type, tuple[str, ...]]] = {
     "own-path": (OwnPath, ("api", "module")),
     "limitation": (Limitation, ("kind", "module")),
     "string": (Mention, ("module", "text")),
+    "known": (Known, ("subject", "effect")),
     "host": (HostFact, ("key", "value")),
     "run": (RecordedRun, ("outcome",)),
 }
@@ -214,12 +237,18 @@ def _value(value: object) -> str:
     return _token(str(value))
 
 
+@lru_cache(maxsize=32)
+def _defaults(kind: type[Record]) -> tuple[tuple[str, object], ...]:
+    """Names and defaults of a record's fields; msgspec works them out anew at every question."""
+    return tuple((field.name, field.default) for field in msgspec.structs.fields(kind))
+
+
 def _attributes(item: Record, skip: tuple[str, ...]) -> str:
     parts = []
-    for field in msgspec.structs.fields(item):
-        value = getattr(item, field.name)
-        if field.name not in skip and value != field.default:
-            parts.append(f"; {field.name} {_value(value)}")
+    for name, default in _defaults(type(item)):
+        value = getattr(item, name)
+        if name not in skip and value != default:
+            parts.append(f"; {name} {_value(value)}")
     return "".join(parts)
 
 

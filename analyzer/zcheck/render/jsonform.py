@@ -8,6 +8,7 @@ import msgspec
 
 from zcheck import __version__
 from zcheck.errors import InputError
+from zcheck.model.audit import Audit
 from zcheck.model.report import SCHEMA, Applications, Report
 from zcheck.render.options import RenderOptions
 from zcheck.render.safe import escape_json
@@ -48,18 +49,18 @@ def schema() -> dict[str, Any]:
     Additional keys are allowed: within one schema number keys are only ever added.
     """
     kinds, definitions = msgspec.json.schema_components(
-        [Report, Applications], ref_template="#/$defs/{name}", schema_hook=_anything
+        [Report, Applications, Audit], ref_template="#/$defs/{name}", schema_hook=_anything
     )
     document: dict[str, Any] = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "zcheck report",
-        "description": f"Report of zcheck {__version__} on one application, or on several (key 'applications').",
+        "description": f"Report of zcheck {__version__}: on one application, on several (applications), or an audit",
         "version": SCHEMA,
         "anyOf": list(kinds),
         "$defs": definitions,
     }
     _open(document)
-    for name in ("Report", "Applications"):
+    for name in ("Report", "Applications", "Audit"):
         definitions[name]["properties"]["schema"] = {"const": SCHEMA}
     plain: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(document))
     return plain
