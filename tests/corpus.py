@@ -43,6 +43,8 @@ class Package:
     abi: str | None = "cp311"
     platform: str = "win_amd64"
     ci: bool = False
+    programs: bool = True
+    """false for packages that are here for their models"""
 
     @property
     def folder(self) -> str:
@@ -105,11 +107,11 @@ PACKAGES: tuple[Package, ...] = (
     Package("panda3d", "1.10.16",
             "37acfb92655c4226879f95c988e2ef1449a53c54486d6c1ebc00e2772429af82", 65_087_323),
     Package("silero-vad", "6.2.3",
-            "7b7f5436cfcb02fae583a05b512ea96467fd449fe54cb49a5e4f06c51a1e43b8", 11_317_527, ci=True),
+            "7b7f5436cfcb02fae583a05b512ea96467fd449fe54cb49a5e4f06c51a1e43b8", 11_317_527, ci=True, programs=False),
     Package("faster-whisper", "1.2.1",
-            "79a66ad50688c0b794dd501dc340a736992a6342f7f95e5811be60b5224a26a7", 1_118_909, ci=True),
+            "79a66ad50688c0b794dd501dc340a736992a6342f7f95e5811be60b5224a26a7", 1_118_909, ci=True, programs=False),
     Package("rapidocr-onnxruntime", "1.4.4",
-            "971d7d5f223a7a808662229df1ef69893809d8457d834e6373d3854bc1782cbf", 14_915_192, ci=True),
+            "971d7d5f223a7a808662229df1ef69893809d8457d834e6373d3854bc1782cbf", 14_915_192, ci=True, programs=False),
     Package("nvidia-cuda-cuobjdump", "13.5.37",
             "38780fee50863252a0b8926357faa91615ca1c8346490563f33a06100cd73f58", 290_354, abi=None, platform="manylinux_2_17_x86_64", ci=True),
 )

@@ -19,7 +19,7 @@ from zcheck.model.facts import PeFacts
 from zcheck.parse.pe import is_pe, read_pe
 
 SUFFIXES = (".dll", ".exe", ".pyd", ".node")
-PACKAGES = [row.name for row in corpus.PACKAGES if row.ci and "win" in f"{row.platform}{row.name}"]
+PACKAGES = [row.name for row in corpus.PACKAGES if row.ci and "win" in f"{row.platform}{row.name}" and row.programs]
 Names = Counter[tuple[str, str, str]]
 
 
