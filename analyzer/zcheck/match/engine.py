@@ -61,9 +61,9 @@ def _finding(rule: Rule, found: Match, answers: Answers) -> Finding:
         hip_sdk=stack.hip_sdk,
         gpu=stack.gpu or "",
     )
-    lines = [line(item) for item in found.evidence]
-    if len(lines) > _LINES:
-        lines = [*lines[:_LINES], f"and {len(lines) - _LINES} more"]
+    lines = [line(item) for item in found.evidence[:_LINES]]
+    if len(found.evidence) > _LINES:
+        lines.append(f"and {len(found.evidence) - _LINES} more")
     levels = ("low", "medium", "high")
     confidence = min(rule.confidence, found.confidence, key=levels.index)
     return Finding(
