@@ -78,3 +78,5 @@ class Answers(Record, frozen=True):
     components_missing: tuple[str, ...] = ()
     """components that this HIP SDK lacks: ``MIOpen``, ``hipBLASLt`` …"""
     components_unknown: tuple[str, ...] = ()
+    release_read: bool = True
+    """False for a release that exists and whose files nobody could read: nothing is known of what it does"""
