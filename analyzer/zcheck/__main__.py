@@ -8,15 +8,27 @@ import sys
 def main() -> None:
     """Run the command line and exit with its code."""
     arguments = sys.argv[1:]
-    if arguments in (["--version"], ["-V"]):
-        # Before anything else is imported: asking for the version must cost nothing.
-        from zcheck import __version__
+    try:
+        if arguments in (["--version"], ["-V"]) and _version():
+            return
+        from zcheck.cli.app import run
 
-        print(f"zcheck {__version__}")
-        return
-    from zcheck.cli.app import run
+        code = run(arguments)
+    except KeyboardInterrupt:  # while modules are still being imported
+        code = 130
+    sys.exit(code)
 
-    sys.exit(run(arguments))
+
+def _version() -> bool:
+    """Print the version before anything else is imported: asking for it must cost nothing. False where it cannot be
+    written, which the command line tells properly."""
+    from zcheck import __version__
+
+    try:
+        print(f"zcheck {__version__}", flush=True)
+    except (OSError, AttributeError):
+        return False
+    return True
 
 
 if __name__ == "__main__":

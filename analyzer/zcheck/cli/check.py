@@ -81,6 +81,7 @@ def check(
         raise UsageError(f"--fail-on {fail_on!r} is unknown; choose one of {', '.join(FAIL_ON)}")
     out.check_format(fmt)
     files = out.outputs_of(output or ())
+    out.spare_inputs(files, app, saved, host)
     stacks = stacks_of(coverage(), zluda or (), launch_mode, hip_sdk, gpu, stack)
     pc = known_pc(host, zluda_dir)
     if pc is not None:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import difflib
 import ntpath
+import stat
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,8 @@ def load_yaml(path: Path) -> dict[str, Any]:
     import yaml
 
     try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise InputError(f"{path}: is no regular file")
         if path.stat().st_size > _MAX_YAML:
             raise DataError(f"{path}: larger than 1 MiB, so not a host.yaml")
         text = path.read_text(encoding="utf-8-sig")
@@ -65,6 +68,8 @@ def load_yaml(path: Path) -> dict[str, Any]:
         raise DataError(f"{path}: is not UTF-8 text") from None
     try:
         content = yaml.safe_load(text)
+    except (ValueError, RecursionError) as error:  # a date that is none, nesting without end
+        raise DataError(f"{path}: is not YAML: {' '.join(str(error).split())}") from None
     except yaml.YAMLError as error:
         where = getattr(error, "problem_mark", None)
         line = f" line {where.line + 1}" if where else ""
