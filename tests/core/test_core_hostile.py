@@ -186,3 +186,12 @@ def test_an_empty_name_is_not_the_folder_one_is_in() -> None:
     from zcheck.cli.app import run
 
     assert run([""]) == 2
+
+
+@pytest.mark.parametrize("text", ["env: &a {x: *a}", "os_build: 2024-99-99", "adapters: 5", "[" * 5000])
+def test_a_bad_host_file_is_a_data_error_naming_it(tmp_path: Path, text: str) -> None:
+    from zcheck.cli.host import find_host
+
+    (tmp_path / "host.yaml").write_text(text, encoding="utf-8")
+    with pytest.raises(DataError, match=r"host\.yaml"):
+        find_host(root=tmp_path)

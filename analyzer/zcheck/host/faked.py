@@ -67,6 +67,9 @@ def load_yaml(path: Path) -> dict[str, Any]:
     except UnicodeDecodeError:
         raise DataError(f"{path}: is not UTF-8 text") from None
     try:
+        # A few lines of aliases stand for millions of values, which an error message would spell out.
+        if "*" in text and any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, yaml.SafeLoader)):
+            raise DataError(f"{path}: holds an alias (*name), which a host.yaml has no use for")
         content = yaml.safe_load(text)
     except (ValueError, RecursionError) as error:  # a date that is none, nesting without end
         raise DataError(f"{path}: is not YAML: {' '.join(str(error).split())}") from None
