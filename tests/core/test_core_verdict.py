@@ -127,7 +127,9 @@ def test_machines() -> None:
 def test_limits_give_unknown_only_where_nothing_was_read() -> None:
     packed = "limitation packed app.exe; note UPX"
     assert judged(packed).verdict == "unknown"
-    assert judged(f"{packed}\nentry app.exe imports nvcuda.dll!cuInit").verdict == "likely"
+    # A packer leaves one import of each DLL or so: that it is harmless says nothing of the rest.
+    assert judged(f"{packed}\nentry app.exe imports nvcuda.dll!cuInit").verdict == "unknown"
+    assert judged(f"{packed}\nmodule own.dll imports nvcuda.dll!cuInit").verdict == "likely"
     assert judged(f"{packed}\nentry app.exe imports nvcuda.dll!cuGraphicsD3D11RegisterResource").verdict == "blocked"
     assert judged("file app.exe role entry").verdict == "no-cuda"
 
@@ -193,3 +195,41 @@ def test_exit_codes(verdicts: tuple[str, ...], level: str, code: int) -> None:
     plain = judged("file app.exe role entry")
     reports = [msgspec.structs.replace(plain, verdict=verdict) for verdict in verdicts]
     assert exit_code(reports, level) == code  # type: ignore[arg-type]
+
+
+def test_names_looked_up_or_modules_loaded_later_do_not_block_for_their_only_family() -> None:
+    sure = "entry app.exe imports cufft64_11.dll!cufftExecC2C"
+    assert judged(sure).verdict == "blocked"
+    assert judged(sure.replace("imports", "looks-up")).verdict == "at-risk"
+    assert judged("module plug.dll imports cufft64_11.dll!cufftExecC2C; load later").verdict == "at-risk"
+    # shown by something else, it is called all the same
+    assert judged(f"workload fft required; by script\n{sure.replace('imports', 'looks-up')}").verdict == "blocked"
+
+
+def test_two_copies_of_a_replaced_library_are_both_not_loaded() -> None:
+    copies = """file lib/cublas64_12.dll role vendor
+vendor lib/cublas64_12.dll imports nvcuda.dll!cuNoSuchFunction
+vendor x/cublas64_12.dll imports nvcuda.dll!cuNoSuchFunction"""
+    assert judged(f"{copies}\nentry app.exe imports cublas64_12.dll!cublasSgemm_v2").verdict == "likely"
+
+
+@pytest.mark.parametrize("release", ["v5-preview.43", "v5-preview.65"])
+def test_of_a_release_whose_files_were_never_read_nothing_is_said(release: str) -> None:
+    report = judged("entry app.exe imports nvcuda.dll!cuInit", zluda=release)
+    assert report.verdict == "unknown" and "never read" in report.headline
+
+
+def test_a_run_counts_for_its_launch_mode_and_the_last_of_a_day_wins() -> None:
+    run = "run passed; zluda v6; hip_sdk 6.4; gpu gfx1100; date 2026-10-01"
+    assert judged(f"{GEMM}\n{run}", gpu="gfx1100", launch_mode="staged").verdict == "likely"
+    assert judged(f"{GEMM}\n{run}; launch_mode staged", gpu="gfx1100", launch_mode="staged").verdict == "verified"
+    failed = run.replace("passed", "failed")
+    assert judged(f"{GEMM}\n{failed}\n{run}", gpu="gfx1100").verdict == "verified"
+    assert judged(f"{GEMM}\n{run}\n{failed}", gpu="gfx1100").verdict == "blocked"
+
+
+@pytest.mark.parametrize("machine", ["x86", "arm64"])
+def test_a_process_that_the_launcher_cannot_enter_is_blocked_however_it_names_cuda(machine: str) -> None:
+    head = f"file app.exe role entry; machine {machine}"
+    assert judged(f"{head}\nentry app.exe looks-up nvcuda.dll!cuInit").verdict == "blocked"
+    assert judged(f"{head}\nentry app.exe mentions nvcuda.dll!cuInit").verdict == "no-cuda"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -12,13 +14,15 @@ from typer.core import TyperGroup
 from zcheck import __version__
 from zcheck.cli import ab, audit, cache, check, db, diff, explain, host, kernels, rules, schema, trace, undo
 from zcheck.cli import run as run_verb
-from zcheck.errors import EXIT_INTERNAL, EXIT_USAGE, ZcheckError
+from zcheck.errors import EXIT_INTERNAL, EXIT_USAGE, UsageError, ZcheckError
 
 
 class _Group(TyperGroup):
     """``zcheck APP`` means ``zcheck check APP``."""
 
     def resolve_command(self, ctx, args):  # type: ignore[no-untyped-def]
+        if args and not args[0]:
+            raise UsageError("the name of the program is empty")  # a script's unset variable, not the folder one is in
         if args and args[0] not in self.commands:
             args = ["check", *args]
         return super().resolve_command(ctx, args)
@@ -82,9 +86,11 @@ app.command("schema")(schema.schema)
 
 def run(arguments: Sequence[str]) -> int:
     """Run the command line; returns the exit code. Errors are one sentence on stderr."""
+    _streams()
     command = typer.main.get_command(app)
     try:
         result = command.main(args=list(arguments), prog_name="zcheck", standalone_mode=False)
+        sys.stdout.flush()
         return result if isinstance(result, int) else 0
     except ZcheckError as error:
         _say(error.message)
@@ -99,8 +105,12 @@ def run(arguments: Sequence[str]) -> int:
             return int(getattr(error, "exit_code", EXIT_USAGE))
         if isinstance(error, BrokenPipeError):
             # The reader (head, less) has enough; Python would complain once more at exit.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            _no_more_output()
             return 0
+        if isinstance(error, OSError) and error.filename is None and error.errno in (errno.ENOSPC, errno.EIO):
+            _no_more_output()
+            _say(f"the output cannot be written: {error.strerror}")
+            return EXIT_USAGE
         if os.environ.get("ZCHECK_DEBUG"):
             raise
         _say(
@@ -111,6 +121,19 @@ def run(arguments: Sequence[str]) -> int:
     except KeyboardInterrupt:
         _say("interrupted")
         return 130
+
+
+def _streams() -> None:
+    """A stream that was closed before the start (``>&-``) is None: what is said goes nowhere then."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 (open until the process ends)
+
+
+def _no_more_output() -> None:
+    """Python would try to write what is left once more at exit, and complain."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _say(message: str) -> None:

@@ -118,6 +118,7 @@ def check(
     known = read_baseline(baseline, config)
     out.check_format(fmt)
     files = out.outputs_of(output or ())
+    out.spare_inputs(files, app, saved, host)
     stacks = chosen_stacks(coverage(), config, zluda, launch_mode, hip_sdk, gpu, stack)
     pc = known_pc(host, zluda_dir)
     if pc is not None:

@@ -11,7 +11,8 @@ from typing import Annotated, Optional
 import msgspec
 import typer
 
-from zcheck.errors import EXIT_FINDINGS, InputError, UsageError
+from zcheck.cli.files import read_file
+from zcheck.errors import EXIT_FINDINGS, UsageError
 from zcheck.model.diff import compare
 from zcheck.model.report import Applications, Report
 
@@ -54,10 +55,7 @@ def diff(
 def _read(path: Path) -> Report | Applications:
     from zcheck.render import from_json
 
-    try:
-        return from_json(path.read_bytes(), str(path))
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror or error})") from None
+    return from_json(read_file(path), str(path))
 
 
 def _two_stacks(path: Path, report: Report | Applications) -> tuple[str, str]:

@@ -61,7 +61,10 @@ def recorded(path: Path) -> tuple[RecordedRun, ...]:
     """Earlier runs of this very file that ``zcheck run --record`` kept; it is hashed only where any run is kept."""
     from zcheck.launch.records import default_data_dir, recorded_runs
 
-    data = default_data_dir()
+    try:
+        data = default_data_dir()
+    except RuntimeError:  # a user without a home folder has no records
+        return ()
     if not (data / "records").is_dir():
         return ()
     from zcheck.parse.pe import sha256

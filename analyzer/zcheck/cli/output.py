@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 import sys
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -24,7 +26,21 @@ def outputs_of(pairs: Sequence[str]) -> list[tuple[str, Path]]:
         if fmt not in FORMATS:
             raise UsageError(f"--output {pair!r}: there is no format {fmt!r}; choose one of {', '.join(FORMATS)}")
         found.append((fmt, Path(name)))
+        if not Path(name).name or os.path.isdir(name):  # noqa: PTH112 (Path.is_dir raises where a folder is closed)
+            raise UsageError(f"--output {pair!r}: {name} is a folder, and FORMAT=FILE wants a file")
+    names = [os.path.realpath(path) for _, path in found]
+    for name in names:
+        if names.count(name) > 1:
+            raise UsageError(f"--output names {Path(name).name} twice, and the one would overwrite the other")
     return found
+
+
+def spare_inputs(outputs: Sequence[tuple[str, Path]], *inputs: Path | None) -> None:
+    """Raises UsageError where an output would overwrite a file that is read."""
+    for _, path in outputs:
+        for source in inputs:
+            if source is not None and os.path.realpath(source) == os.path.realpath(path):
+                raise UsageError(f"--output would overwrite {path.name}, which is what is checked")
 
 
 def check_format(fmt: str) -> None:
@@ -60,11 +76,36 @@ def save(product: Report | Applications, outputs: Sequence[tuple[str, Path]], ho
 
     plain = msgspec.structs.replace(how, color=False, ascii_only=False, width=100)
     for fmt, path in outputs:
-        text = render(product, fmt, plain)
-        part = path.with_name(f"{path.name}.part")
+        data = render(product, fmt, plain).encode("utf-8", "backslashreplace")
         try:
-            part.write_text(text, encoding="utf-8", newline="\n")
-            part.replace(path)
+            _write_whole(path, data)
         except OSError as error:
-            part.unlink(missing_ok=True)
             raise InputError(f"{path.name} cannot be written: {error.strerror or error}") from None
+
+
+def _write_whole(path: Path, data: bytes) -> None:
+    """Write beside ``path`` and move into place. A link keeps pointing at what it points at, and a device or pipe
+    (/dev/stdout, NUL) is written to, not replaced by a file."""
+    target = Path(os.path.realpath(path))
+    if os.path.exists(path) and not os.path.isfile(path):  # noqa: PTH110, PTH113 (never raises)
+        with path.open("wb") as stream:
+            stream.write(data)
+        return
+    handle, name = tempfile.mkstemp(prefix=".zcheck-", suffix=".part", dir=target.parent)
+    part = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(data)
+        if os.name == "posix":
+            part.chmod(stat.S_IMODE(target.stat().st_mode) if target.exists() else 0o666 & ~_umask())
+        part.replace(target)
+    except BaseException:  # an interrupt leaves nothing half-written either
+        part.unlink(missing_ok=True)
+        raise
+
+
+def _umask() -> int:
+    """This process's umask, which can only be read by setting it."""
+    mask = os.umask(0o022)
+    os.umask(mask)
+    return mask

@@ -7,12 +7,11 @@ from pathlib import Path
 import msgspec
 
 from zcheck.cli.entry import Analysis
+from zcheck.cli.files import read_file
 from zcheck.errors import DataError, InputError
 from zcheck.match.loader import parse_given
 from zcheck.model.evidence import Evidence
-from zcheck.model.report import Applications, Report
-
-_LARGEST = 256 * 1024 * 1024
+from zcheck.model.report import SCHEMA, Applications, Report
 
 
 def read_saved(path: Path) -> tuple[list[Analysis], str]:
@@ -22,11 +21,7 @@ def read_saved(path: Path) -> tuple[list[Analysis], str]:
     evidence is judged anew.
     """
     try:
-        if path.stat().st_size > _LARGEST:
-            raise InputError(f"{path.name} is too large to be saved evidence")
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"{path.name} cannot be read: {error.strerror or error}") from None
+        text = read_file(path).decode("utf-8-sig")
     except UnicodeDecodeError:
         raise InputError(f"{path.name} is neither evidence nor a report: it is not UTF-8 text") from None
     if text.lstrip().startswith("{"):
@@ -40,13 +35,20 @@ def read_saved(path: Path) -> tuple[list[Analysis], str]:
     return analyses, path.name
 
 
+class _Head(msgspec.Struct):
+    """What a report of any version begins with."""
+
+    schema: int
+    zcheck: str = "an unknown version"
+
+
 def _json(text: str, path: Path) -> tuple[list[Analysis], str]:
-    failed = ""
+    failed = _other_version(text)
     kinds: tuple[type[Evidence] | type[Report] | type[Applications], ...] = (Evidence, Report, Applications)
     for kind in kinds:
         try:
             found: Evidence | Report | Applications = msgspec.json.decode(text, type=kind)
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, RecursionError) as error:
             failed = failed or str(error)
             continue
         if isinstance(found, Evidence):
@@ -54,6 +56,17 @@ def _json(text: str, path: Path) -> tuple[list[Analysis], str]:
         reports = found.applications if isinstance(found, Applications) else (found,)
         return [_of_report(report, path.name) for report in reports], found.target
     raise DataError(f"{path.name} is neither evidence nor a report of this version: {failed}")
+
+
+def _other_version(text: str) -> str:
+    """Said of a report whose schema is another one; empty for one of this schema, and for what is no report."""
+    try:
+        head = msgspec.json.decode(text, type=_Head)
+    except (msgspec.DecodeError, RecursionError):
+        return ""
+    if head.schema == SCHEMA:
+        return ""
+    return f"it has schema {head.schema}, written by zcheck {head.zcheck}, and this one reads schema {SCHEMA}"
 
 
 def _of_report(report: Report, name: str) -> Analysis:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from zcheck.errors import DataError, InputError, UsageError
+from zcheck.cli.files import read_file
+from zcheck.errors import DataError, UsageError
 
 if TYPE_CHECKING:
     from zcheck.model.report import Report
@@ -46,10 +47,7 @@ def _report(path: Path) -> Report:
 
     from zcheck.model.report import Applications, Report
 
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror or error})") from None
+    data = read_file(path)
     try:
         return msgspec.json.decode(data, type=Report)
     except msgspec.DecodeError as error:

@@ -81,6 +81,9 @@ def _answer(
             continue
         table = _table(database, release, asked.library, machine)
         library = _library(database, asked, shipped.get(table) if table else None, stack, sdk)
+        if not release.read and library.provision == "absent" and library.driver_only:
+            # Nothing is known of its files: the driver's DLL is neither its own nor missing.
+            library = msgspec.structs.replace(library, provision="system")
         if asked.library == "cudart_hybrid":
             functions += _hybrid(measured, asked)
         elif library.provision == "replaced":
@@ -99,6 +102,7 @@ def _answer(
         capabilities={name: item.value for name, item in database.capabilities(release).items()},
         components_missing=sdk.with_state("no"),
         components_unknown=sdk.with_state("unknown"),
+        release_read=release.read,
     )
 
 
@@ -240,6 +244,12 @@ def _not_replaced(
 
 def _imports_of(evidence: Evidence, dll: str) -> frozenset[str] | None:
     """CUDA functions that the program's own copy of an NVIDIA library imports; None where no copy was read."""
-    uses = [use.function for use in evidence.uses() if use.module.lower() == dll.lower() and use.kind == "import"]
-    read = any(isinstance(item, FileFact) and item.name.lower() == dll.lower() for item in evidence.items)
+    # Of two copies in the bundle (named by their paths then) either may be the one that is loaded.
+    named = dll.lower()
+    uses = [
+        use.function
+        for use in evidence.uses()
+        if use.kind == "import" and use.module.rsplit("/", 1)[-1].lower() == named
+    ]
+    read = any(isinstance(item, FileFact) and item.name.rsplit("/", 1)[-1].lower() == named for item in evidence.items)
     return frozenset(uses) if read else None

@@ -113,7 +113,8 @@ def open_database(tables: Path | None = None, cache: Path | None = None) -> sqli
     try:
         if location.packaged:
             return _read_only(location.path)
-        with contextlib.suppress(OSError):
+        # OSError: no writable cache; RuntimeError: no home folder; sqlite3: a full disk
+        with contextlib.suppress(OSError, RuntimeError, sqlite3.Error):
             return _open_cached(location.path, cache)
         connection = sqlite3.connect(":memory:", check_same_thread=False)
         compile_tables(location.path, connection)

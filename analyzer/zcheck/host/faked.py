@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import difflib
 import ntpath
+import stat
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,8 @@ def load_yaml(path: Path) -> dict[str, Any]:
     import yaml
 
     try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise InputError(f"{path}: is no regular file")
         if path.stat().st_size > _MAX_YAML:
             raise DataError(f"{path}: larger than 1 MiB, so not a host.yaml")
         text = path.read_text(encoding="utf-8-sig")
@@ -64,7 +67,12 @@ def load_yaml(path: Path) -> dict[str, Any]:
     except UnicodeDecodeError:
         raise DataError(f"{path}: is not UTF-8 text") from None
     try:
+        # A few lines of aliases stand for millions of values, which an error message would spell out.
+        if "*" in text and any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, yaml.SafeLoader)):
+            raise DataError(f"{path}: holds an alias (*name), which a host.yaml has no use for")
         content = yaml.safe_load(text)
+    except (ValueError, RecursionError) as error:  # a date that is none, nesting without end
+        raise DataError(f"{path}: is not YAML: {' '.join(str(error).split())}") from None
     except yaml.YAMLError as error:
         where = getattr(error, "problem_mark", None)
         line = f" line {where.line + 1}" if where else ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import stat
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,8 @@ _MAX_JSON = 32 * 1024 * 1024
 def load_host(path: Path, tables: HostTables) -> Host:
     """The PC of a JSON file. Raises InputError when it cannot be read and DataError when it is neither of the two."""
     try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise InputError(f"{path}: is no regular file")
         if path.stat().st_size > _MAX_JSON:
             raise DataError(f"{path}: larger than 32 MiB, so no host report")
         data = path.read_bytes()

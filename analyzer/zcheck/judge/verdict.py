@@ -26,6 +26,11 @@ def judge(
     """
     stack = answers.stack
     verdict = _verdict(evidence, answers, findings)
+    headline = _headline(verdict, evidence, findings, workload)
+    if verdict == "unknown" and not answers.release_read:
+        headline = f"{_PLAIN[verdict]}: the files of ZLUDA {stack.zluda} were never read, so nothing is known of it"
+    elif verdict == "no-cuda" and any(use.kind == "mention" for use in evidence.uses()):
+        headline = "names of CUDA stand in it, but nothing shows that it uses them"
     return StackReport(
         id=stack.id,
         zluda=stack.zluda,
@@ -33,7 +38,7 @@ def judge(
         hip_sdk=stack.hip_sdk,
         gpu=stack.gpu,
         verdict=verdict,
-        headline=_headline(verdict, evidence, findings, workload),
+        headline=headline,
         workload={reason.family: reason.need for reason in workload},
         workload_reasons=tuple(workload),
         actions=first_actions(verdict, findings, answers, evidence.target),
@@ -55,6 +60,8 @@ def _verdict(evidence: Evidence, answers: Answers, findings: Sequence[Finding]) 
     if any(finding.severity == "blocker" and finding.reach in SURE for finding in findings):
         return "blocked"
     seen = cuda_seen(evidence, answers)
+    if seen and not answers.release_read:
+        return "unknown"
     limited = any(isinstance(item, Limitation) for item in evidence.items) or any(f.limitation for f in findings)
     if limited and not _judgeable(evidence, answers):
         return "unknown"
@@ -69,12 +76,17 @@ def _verdict(evidence: Evidence, answers: Answers, findings: Sequence[Finding]) 
 
 
 def _judgeable(evidence: Evidence, answers: Answers) -> bool:
-    """True when CUDA evidence was read that is more than a library's name in a string."""
+    """True when CUDA evidence was read that is more than a library's name in a string, and that is not the rest of an
+    import table that a packer leaves (UPX keeps one function of each DLL)."""
     if any(isinstance(item, DeviceCode) and item.kernels for item in evidence.items):
         return True
+    packed = {item.module for item in evidence.items if isinstance(item, Limitation) and item.kind == "packed"}
     cuda = {library.dll.lower() for library in answers.libraries if library.library != "torch"}
     return any(
-        use.dll.lower() in cuda and use.kind != "mention" and (use.function or use.kind != "dynamic")
+        use.dll.lower() in cuda
+        and use.kind != "mention"
+        and (use.function or use.kind != "dynamic")
+        and use.module not in packed
         for use in evidence.uses()
     )
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from zcheck.match.workload import derive_workload
-from zcheck.model.evidence import Evidence, FileFact, Item, Use
+from zcheck.match.workload import OPERATOR_LIBRARIES, derive_workload
+from zcheck.model.evidence import Evidence, FileFact, Item, Use, Workload
 from zcheck.model.finding import Reach
 from zcheck.model.report import WorkloadReason
 from zcheck.model.stack import Answers, FunctionAnswer, LibraryAnswer, State
@@ -62,10 +62,10 @@ def build_context(evidence: Evidence, answers: Answers) -> Context:
 
     # A replaced module is not loaded, so what it would import does not matter.
     replaced = {dll for dll, answer in libraries.items() if answer.provision == "replaced"}
-    pairs = [(use, *asked(use)) for use in evidence.uses() if use.module.lower() not in replaced]
+    pairs = [(use, *asked(use)) for use in evidence.uses() if _file_name(use.module) not in replaced]
     workload = derive_workload(evidence, pairs)
     needs = {reason.family: reason.need for reason in workload}
-    refused = _wholly_refused(pairs)
+    refused = _wholly_refused(pairs, _shown(evidence, pairs))
     known = any(reason.need in ("required", "optional") for reason in workload)
     hits = tuple(
         _hit(use, library, function, _reach(use, library, function, needs, refused, known))
@@ -77,9 +77,31 @@ def build_context(evidence: Evidence, answers: Answers) -> Context:
 _Pair = tuple[Use, LibraryAnswer | None, FunctionAnswer | None]
 
 
-def _wholly_refused(pairs: list[_Pair]) -> set[tuple[str, str, str]]:
-    """(role group, library, family) where every function used by that group fails: whichever is called, it fails."""
+def _file_name(module: str) -> str:
+    """Modules are named by their path where the bundle has two of one name."""
+    return module.rsplit("/", 1)[-1].lower()
+
+
+def _shown(evidence: Evidence, pairs: list[_Pair]) -> set[str]:
+    """Families that more than imports show to be called: models, scripts, traces, operators of a framework."""
+    stated = {item.family for item in evidence.items if isinstance(item, Workload) and item.need == "required"}
+    called = (
+        function.families
+        for use, _, function in pairs
+        if function is not None
+        and (use.kind == "call" or (use.role in OWN_ROLES and function.library in OPERATOR_LIBRARIES))
+    )
+    return stated.union(*called)
+
+
+def _wholly_refused(pairs: list[_Pair], shown: set[str]) -> set[tuple[str, str, str]]:
+    """(role group, library, family) where every function used by that group fails: whichever is called, it fails.
+
+    That any is called is shown by ``shown``, or by the import table of a module that starts with the program; names
+    looked up at run time and modules loaded later may be for a choice that nobody makes.
+    """
     state: dict[tuple[str, str, str], bool] = {}
+    sure: set[tuple[str, str, str]] = set()
     for use, _, function in pairs:
         if function is None or use.kind == "mention":
             continue
@@ -87,7 +109,9 @@ def _wholly_refused(pairs: list[_Pair]) -> set[tuple[str, str, str]]:
         for family in function.families:
             key = (group, function.library, family)
             state[key] = state.get(key, True) and function.state in FAILING
-    return {key for key, fails in state.items() if fails}
+            if family in shown or (use.kind in ("import", "delay") and use.load == "start"):
+                sure.add(key)
+    return {key for key, fails in state.items() if fails and key in sure}
 
 
 def _hit(use: Use, library: LibraryAnswer | None, function: FunctionAnswer | None, reach: Reach) -> Hit:

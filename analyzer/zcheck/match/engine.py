@@ -74,9 +74,9 @@ def _finding(rule: Rule, found: Match, answers: Answers, target: str) -> Finding
         newer=answers.newer,
         newer_has=names(newer_has) if newer_has else "",
     )
-    lines = [line(item) for item in found.evidence]
-    if len(lines) > _LINES:
-        lines = [*lines[:_LINES], f"and {len(lines) - _LINES} more"]
+    lines = [line(item) for item in found.evidence[:_LINES]]
+    if len(found.evidence) > _LINES:
+        lines.append(f"and {len(found.evidence) - _LINES} more")
     levels = ("low", "medium", "high")
     confidence = min(rule.confidence, found.confidence, key=levels.index)
     return Finding(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
+import stat
 import string
 from collections.abc import Iterable
 from pathlib import Path
@@ -14,7 +15,9 @@ import yaml
 
 from zcheck.errors import DataError
 from zcheck.match.condition import PREDICATES, Condition
+from zcheck.match.predicate import wanted
 from zcheck.match.rule import Example, Rule
+from zcheck.match.words import closed_words
 from zcheck.model.evidence import Evidence, FileFact, Use, parse_line
 from zcheck.model.finding import SEVERITIES
 from zcheck.model.report import WORKLOADS
@@ -38,12 +41,18 @@ _STACK = re.compile(r"\s*(zluda|hip_sdk|gpu|launch_mode)\s+(\S+)\s*$")
 _Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
+_LARGEST = 1024 * 1024
+"""bytes of a rule file; the largest of zcheck's own has 9 KB"""
+
+
 class _Loader(_Base):  # type: ignore[misc]
     """Safe YAML that refuses a key given twice (PyYAML keeps the last silently)."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen: set[object] = set()
         for key_node, _ in node.value:
+            if not isinstance(key_node, yaml.ScalarNode):
+                raise DataError(f"{self.name}: a key must be a word (line {key_node.start_mark.line + 1})")
             key = self.construct_object(key_node, deep=True)
             if key in seen:
                 raise DataError(f"{self.name}: key {key!r} is given twice (line {key_node.start_mark.line + 1})")
@@ -72,16 +81,33 @@ def load_rules(folder: Path, examples: bool = True) -> tuple[Rule, ...]:
 def read_rule(path: Path, examples: bool = True) -> Rule:
     """The rule of one file; raises DataError."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = _rule_text(path)
         loader = _Loader(text)
         loader.name = path.name
         try:
             data = loader.get_single_data()
         finally:
             loader.dispose()
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+    except (OSError, ValueError, TypeError, OverflowError, yaml.YAMLError) as error:
+        # ValueError: not UTF-8, or a date or number that is none
         raise DataError(f"{path.name}: {' '.join(str(error).split())}") from None
     return parse_rule(data, path.name, examples)
+
+
+def _rule_text(path: Path) -> str:
+    """The text of a rule file. Aliases are refused: no rule needs one, and a few lines of them stand for millions, or
+    for themselves."""
+    state = path.stat()
+    if not stat.S_ISREG(state.st_mode):
+        raise DataError(f"{path.name}: is no regular file")
+    if state.st_size > _LARGEST:
+        raise DataError(f"{path.name}: is larger than {_LARGEST >> 20} MiB, so no rule")
+    text = path.read_text(encoding="utf-8")
+    if "*" in text:
+        for event in yaml.parse(text, Loader=_Base):
+            if isinstance(event, yaml.AliasEvent):
+                raise DataError(f"{path.name}: a rule may hold no alias (*{event.anchor})")
+    return text
 
 
 def parse_rule(data: object, where: str, with_examples: bool = True) -> Rule:
@@ -135,9 +161,11 @@ def _condition(data: object, where: str, at: str) -> Condition:
     if key == "workload":
         needs = _mapping(value, where, f"{at}.workload")
         _only(needs, WORKLOADS, where, f"{at}.workload")
+        if not needs:
+            raise DataError(f"{where}: {at}.workload names no family")
         pairs = []
         for family, need in needs.items():
-            words = [need] if isinstance(need, str) else need
+            words = need if isinstance(need, list) else [need]
             pairs.append((family, tuple(_choice(word, _NEEDS, where, f"workload {family}") for word in words)))
         return Condition(op="workload", workload=tuple(pairs))
     if key not in PREDICATES:
@@ -151,6 +179,9 @@ def _condition(data: object, where: str, at: str) -> Condition:
         predicate = msgspec.convert(fields, struct)
     except msgspec.ValidationError as error:
         raise DataError(f"{where}: {at}.{key}: {error}") from None
+    for field, known in closed_words(struct).items():
+        for word in wanted(getattr(predicate, field)):
+            _choice(word, known, where, f"{at}.{key}.{field}")
     return Condition(op="predicate", predicate=predicate)  # type: ignore[arg-type]
 
 
@@ -207,10 +238,12 @@ def _example(data: object, where: str) -> Example:
 
 def _check_words(text: str, where: str) -> None:
     try:
-        used = [name for _, name, _, _ in string.Formatter().parse(text) if name is not None]
+        used = [(name, form, how) for _, name, form, how in string.Formatter().parse(text) if name is not None]
     except ValueError as error:
         raise DataError(f"{where}: {error} in {text!r}") from None
-    for name in used:
+    for name, form, how in used:
+        if form or how:
+            raise DataError(f"{where}: messages take {{{name}}} as it is, without a format")
         if name not in WORDS:
             raise DataError(f"{where}: messages know no {{{name}}}{_near(name, WORDS)}")
 

@@ -29,7 +29,7 @@ from zcheck.model.base import Confidence, Record
 from zcheck.model.facts import Machine
 from zcheck.model.graph import LoadTime
 from zcheck.model.report import Need
-from zcheck.model.stack import Stack
+from zcheck.model.stack import LaunchMode, Stack
 
 Role = Literal["entry", "module", "framework", "vendor"]
 """entry: the program itself; module: its own DLL; framework: a DLL that imports everything; vendor: NVIDIA's library"""
@@ -179,6 +179,7 @@ class RecordedRun(Record, frozen=True, tag="run"):
     gpu: str
     date: str
     note: str = ""
+    launch_mode: LaunchMode = "zluda-exe"
 
 
 Item = (
@@ -193,15 +194,18 @@ class Evidence(Record, frozen=True):
     items: tuple[Item, ...] = ()
 
     def newest_run(self, stack: Stack) -> RecordedRun | None:
-        """The newest recorded run of this application on this very stack, GPU included; ``6.4`` covers its patches."""
+        """The newest recorded run of this application on this very stack, launch mode and GPU included.
+
+        ``6.4`` covers its patches. Runs stand oldest first, so that of several of one day the last counts.
+        """
         runs = [
             item
             for item in self.items
             if isinstance(item, RecordedRun)
-            and (item.zluda, item.gpu) == (stack.zluda, stack.gpu)
+            and (item.zluda, item.launch_mode, item.gpu) == (stack.zluda, stack.launch_mode, stack.gpu)
             and (item.hip_sdk == stack.hip_sdk or item.hip_sdk.startswith(stack.hip_sdk + "."))
         ]
-        return max(runs, key=lambda run: run.date, default=None)
+        return max(reversed(runs), key=lambda run: run.date, default=None)
 
     def uses(self) -> tuple[Use, ...]:
         """The Use records."""
@@ -210,6 +214,7 @@ class Evidence(Record, frozen=True):
 
 # --- lines ---------------------------------------------------------------------------------------------------------
 
+_NUMBER = re.compile(r"-?[0-9]{1,18}")
 _BARE = re.compile(r"[^\s\";,!]+")
 _USE_ROLES = ("entry", "module", "framework", "vendor")
 # record type -> (leading word, positional fields, of which the first is mandatory)
@@ -227,8 +232,20 @@ _SHAPES: dict[str, tuple[type, tuple[str, ...]]] = {
 }
 
 
+# What str.splitlines ends a line at and json.dumps leaves as it is, and halves of characters, which UTF-8 cannot write.
+_UNSAFE = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+
+
 def _token(text: str) -> str:
-    return text if _BARE.fullmatch(text) else json.dumps(text, ensure_ascii=False)
+    if _BARE.fullmatch(text) and not _UNSAFE.search(text):
+        return text
+    return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(text, ensure_ascii=False))
+
+
+@lru_cache(maxsize=64)
+def _fields(struct: type) -> tuple[msgspec.structs.FieldInfo, ...]:
+    """msgspec evaluates a type's annotations anew at each question; reports have thousands of lines."""
+    return msgspec.structs.fields(struct)
 
 
 def _value(value: object) -> str:
@@ -237,18 +254,12 @@ def _value(value: object) -> str:
     return _token(str(value))
 
 
-@lru_cache(maxsize=32)
-def _defaults(kind: type[Record]) -> tuple[tuple[str, object], ...]:
-    """Names and defaults of a record's fields; msgspec works them out anew at every question."""
-    return tuple((field.name, field.default) for field in msgspec.structs.fields(kind))
-
-
 def _attributes(item: Record, skip: tuple[str, ...]) -> str:
     parts = []
-    for name, default in _defaults(type(item)):
-        value = getattr(item, name)
-        if name not in skip and value != default:
-            parts.append(f"; {name} {_value(value)}")
+    for field in _fields(type(item)):
+        value = getattr(item, field.name)
+        if field.name not in skip and value != field.default:
+            parts.append(f"; {field.name} {_value(value)}")
     return "".join(parts)
 
 
@@ -310,7 +321,7 @@ class _Cursor:
 
 
 def _convert(cursor: _Cursor, struct: type, raw: dict[str, str]) -> Item:
-    types = {field.name: field for field in msgspec.structs.fields(struct)}
+    types = {field.name: field for field in _fields(struct)}
     values: dict[str, object] = {}
     for key, text in raw.items():
         if key not in types:
@@ -325,8 +336,8 @@ def _convert(cursor: _Cursor, struct: type, raw: dict[str, str]) -> Item:
                 raise cursor.fail(f"{key} takes yes or no, not {text!r}")
             values[key] = text == "yes"
         elif kind is int:
-            if not text.lstrip("-").isdigit():
-                raise cursor.fail(f"{key} takes a whole number, not {text!r}")
+            if not _NUMBER.fullmatch(text):
+                raise cursor.fail(f"{key} takes a whole number, not {text[:40]!r}")
             values[key] = int(text)
         else:
             values[key] = text

@@ -82,3 +82,5 @@ class Answers(Record, frozen=True):
     """the newest release known, where it is later than the stack's"""
     newer_functions: tuple[tuple[str, str], ...] = ()
     """(library, name) of functions that fail here and work there, within limits at least"""
+    release_read: bool = True
+    """False for a release that exists and whose files nobody could read: nothing is known of what it does"""
