@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from zcheck.cli.data import coverage, name_lookups, windows_dlls
 from zcheck.cli.hidden import HiddenReader, archive_items, linked_runtime
 from zcheck.coverage import runtime_start
+from zcheck.errors import UsageError
 from zcheck.model.base import Skipped
 from zcheck.model.bundle import Bundle
 from zcheck.model.evidence import Evidence, FileFact, Item, Limitation, OwnPath, RecordedRun, Use
@@ -63,7 +64,7 @@ def recorded(path: Path) -> tuple[RecordedRun, ...]:
 
     try:
         data = default_data_dir()
-    except RuntimeError:  # a user without a home folder has no records
+    except UsageError:  # a user without a home folder has no records
         return ()
     if not (data / "records").is_dir():
         return ()

@@ -9,9 +9,11 @@ from pathlib import Path
 
 import msgspec
 
+from zcheck.errors import UsageError
 from zcheck.launch.disk import Disk
 from zcheck.model.evidence import RecordedRun
 from zcheck.model.launch import RunReport
+from zcheck.model.stack import LaunchMode
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 KEEP_RUNS = 50
@@ -19,11 +21,16 @@ KEEP_RUNS = 50
 
 
 def default_data_dir() -> Path:
-    """The user's data folder of zcheck; ``ZCHECK_DATA`` moves it."""
+    """The user's data folder of zcheck; ``ZCHECK_DATA`` moves it. Raises UsageError where there is no home folder."""
     import platformdirs
 
     moved = os.environ.get("ZCHECK_DATA")
-    return Path(moved) if moved else platformdirs.user_data_path("zcheck", appauthor=False)
+    if moved:
+        return Path(moved)
+    try:
+        return platformdirs.user_data_path("zcheck", appauthor=False)
+    except RuntimeError:
+        raise UsageError("this user has no home folder to keep data in; name one with ZCHECK_DATA") from None
 
 
 def record(report: RunReport, data_dir: Path) -> Path:
@@ -57,7 +64,11 @@ def recorded_runs(app_sha256: str, data_dir: Path) -> tuple[RecordedRun, ...]:
             continue
         note = report.first_error.text if report.first_error else f"{report.strategy}, {report.grade}"
         stack = report.stack
-        runs.append(RecordedRun(report.outcome, stack.zluda, stack.hip_sdk, stack.gpu, report.started[:10], note[:300]))
+        day = report.started[:10]
+        mode: LaunchMode = "zluda-exe" if report.strategy == "zluda-exe" else "staged"
+        runs.append(
+            RecordedRun(report.outcome, stack.zluda, stack.hip_sdk, stack.gpu, day, note[:300], launch_mode=mode)
+        )
     return tuple(runs)
 
 
