@@ -387,7 +387,7 @@ class ContentReader:
         for item in sightings:
             rows = item.row.known
             if item.row.own_path and item.dlls:
-                way = "Look for that build first: it needs no ZLUDA."
+                way = f"Look first for a build of {item.row.name} with its own AMD path, which needs no ZLUDA."
                 rows += (KnownRow(f"{item.row.id}-own-path", "own-path", item.row.own_path, way, item.row.source),)
             module = item.module.rpartition("/")[2]
             asked, order = self._asked(), _order()

@@ -7,6 +7,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from zcheck.cli.cache_store import FactCache
 from zcheck.cli.data import coverage
 from zcheck.model.base import DEFAULT_LIMITS, Problem
@@ -17,6 +19,8 @@ from zcheck.model.hidden import HiddenFacts
 if TYPE_CHECKING:
     from zcheck.parse.names import NameTables
 
+PEEK = msgspec.structs.replace(DEFAULT_LIMITS, total_payload=1024 * 1024 * 1024)
+"""bounds for a look into a one-file program: a gigabyte unpacked says enough, and a bomb ends there"""
 STATIC_RUNTIME = "cudart_static.lib"
 """the name of NVIDIA's static runtime, under which a linked-in runtime stands in the evidence"""
 
@@ -116,9 +120,7 @@ def archive_items(path: Path, name: str, facts: PeFacts) -> tuple[Item, ...]:
                 return ()
             inside = {member.path.rpartition("/")[2].lower() for member in archive.members}
             problems: list[Problem] = []
-            for member, pe, stream in (
-                pe_members(file, name, facts, DEFAULT_LIMITS, problems) if archive.readable else ()
-            ):
+            for member, pe, stream in pe_members(file, name, facts, PEEK, problems) if archive.readable else ():
                 vendor = library_of(member) is not None
                 found = HiddenFacts(pe.name) if vendor else scan_file(stream, pe.name, pe, name_tables())
                 items += member_items(name, member, pe, found, "vendor" if vendor else "module", library_of, inside)

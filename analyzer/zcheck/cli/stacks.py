@@ -30,7 +30,7 @@ def stacks_of(
         raise UsageError(f"launch mode {launch_mode!r} does not exist; choose zluda-exe or staged")
     if gpu is not None and not _GFX.fullmatch(gpu):
         raise UsageError(f"GPU {gpu!r} is no target name such as gfx1100; zcheck host shows the target of your card")
-    sdk = hip_sdk or base.hip_sdk
+    sdk = base.hip_sdk if hip_sdk is None else hip_sdk
     database.hip_sdk(sdk)
     mode: LaunchMode = launch_mode or base.launch_mode  # type: ignore[assignment]
     tags = [database.resolve_release(name).tag for name in zluda] or [base.zluda]
