@@ -59,15 +59,10 @@ def read_pe_member(data: bytes, name: str, limits: Limits = DEFAULT_LIMITS) -> P
         raise InputError(f"{short} is not a Windows program: it does not begin with the letters MZ")
     with mmap.mmap(-1, len(data)) as memory:
         memory.write(data)
-        parsed = None
         try:
-            try:
-                parsed = pefile.PE(data=data, fast_load=True)
-            except (pefile.PEFormatError, struct.error, ValueError, TypeError, AttributeError, IndexError):
-                raise InputError(f"{short} is not a Windows program: its header is damaged") from None
-            if parsed.OPTIONAL_HEADER.Magic not in (0x10B, 0x20B):
-                raise InputError(f"{short} is not a Windows program: its optional header is of no known kind")
-            return reader._facts(Image(short, memory, parsed, limits))
-        finally:
-            if parsed is not None:
-                parsed.close()
+            parsed = pefile.PE(data=data, fast_load=True)
+        except (pefile.PEFormatError, struct.error, ValueError, TypeError, AttributeError, IndexError):
+            raise InputError(f"{short} is not a Windows program: its header is damaged") from None
+        if parsed.OPTIONAL_HEADER.Magic not in (0x10B, 0x20B):
+            raise InputError(f"{short} is not a Windows program: its optional header is of no known kind")
+        return reader._facts(Image(short, memory, parsed, limits))
