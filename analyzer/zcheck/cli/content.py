@@ -100,8 +100,10 @@ class ContentReader:
         self._scripts: dict[str, ScriptFacts | None] = {}
         self._script_bytes = 0
         self._scopes: dict[str, list[BundleFile]] = {}
+        self._none: list[BundleFile] = []  # one list, since what is read is kept by the identity of its files
         self._own_scripts: dict[tuple[int, str], list[ScriptFacts]] = {}
         self._own_models: dict[int, tuple[list[ModelFacts], frozenset[str]]] = {}
+        self._told: dict[int, tuple[list[Workload], dict[str, str]]] = {}
         self._sightings: dict[int, list[Sighting]] = {}
         self.skipped: list[Skipped] = []
 
@@ -121,13 +123,16 @@ class ContentReader:
         stated: list[Workload] = []
         if sightings or models:
             stated += model_items(models, tables, maybe)
-        stated = _settle([*stated, *script_items(scripts, tables, bool(models))])
+        if id(scripts) not in self._told:  # one list of scripts, and so one of models, for all entries of a folder
+            told = script_items(scripts, tables, bool(models)), used_names(models, scripts, tables)
+            self._told[id(scripts)] = told
+        written, names = self._told[id(scripts)]
+        stated = _settle([*stated, *written])
         if not sightings:  # what was not seen or not read matters only where a framework imports everything
             stated = [item for item in stated if item.need in ("required", "optional")]
         if sightings and not any(item.family == "convolution" for item in stated):
             stated += self._unread(files)
         variables = self._variables(files, scripts)
-        names = used_names(models, scripts, tables)
         # What a framework calls, and what is known of it, says something only about who reaches its main DLL.
         reached = [item for item in sightings if not item.dlls or any(dll in facts for dll in item.main)]
         return [
@@ -173,7 +178,7 @@ class ContentReader:
             return self._scopes.setdefault("", list(self._bundle.files))
         programs = self._programs
         if programs.get(folder, 0) > 1 and not self._hosts(facts):
-            return []
+            return self._none
         prefix = f"{folder}/" if folder else ""
         key = f"{folder}/"
         if key in self._scopes:

@@ -29,6 +29,9 @@ _LOADERS = {
 _GLOBS = {"glob.glob", "glob.iglob"}
 _FOLDERS = {"os.add_dll_directory"}
 _TESTS = {"isinstance", "issubclass", "hasattr"}
+_LEAVES = (ast.Name, ast.Constant, ast.alias)
+_MARKS = (ast.expr_context, ast.operator, ast.boolop, ast.unaryop, ast.cmpop)
+"""nodes that say how another is meant, and are half of a tree"""
 
 
 class _Scan:
@@ -163,6 +166,8 @@ def _walk(tree: ast.Module) -> Iterator[tuple[ast.AST, str, bool]]:
         yield node, inside, live
         if not inside and isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             inside = node.name
+        if isinstance(node, _LEAVES):
+            continue
         skipped: set[int] = set()
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.returns is not None:
             skipped.add(id(node.returns))
@@ -178,7 +183,8 @@ def _walk(tree: ast.Module) -> Iterator[tuple[ast.AST, str, bool]]:
             if isinstance(value, ast.Name):
                 continue
         for child in reversed(list(ast.iter_child_nodes(node))):
-            stack.append((child, inside, live and id(child) not in skipped))
+            if not isinstance(child, _MARKS):
+                stack.append((child, inside, live and id(child) not in skipped))
 
 
 def _is_main(node: ast.AST) -> bool:
