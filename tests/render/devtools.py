@@ -87,7 +87,7 @@ class Page:
 
     def key(self, key: str, text: str = "") -> None:
         """Presses and releases a key."""
-        codes = {"Tab": 9, "Escape": 27, "Enter": 13, " ": 32}
+        codes = {"Tab": 9, "Escape": 27, "Enter": 13, " ": 32, "-": 189, ".": 190, "/": 191}
         common = {"key": key, "windowsVirtualKeyCode": codes.get(key, ord(key[0].upper()))}
         self.call("Input.dispatchKeyEvent", type="keyDown", **common, **({"text": text} if text else {}))
         self.call("Input.dispatchKeyEvent", type="keyUp", **common)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ import sample_reports
 from zcheck.render import RenderOptions, render
 from zcheck.render.web import IndexRow, graphview, index_page, palette, svg
 
+ROOT = Path(__file__).resolve().parents[2]
 PAGES = {**sample_reports.SAMPLES, "hostile": sample_reports.hostile, "big": sample_reports.big}
 
 
@@ -126,31 +129,40 @@ def test_page_is_quiet_and_fits(
     assert (tmp_path / "page.png").stat().st_size > 1_000
 
 
+def drawn(page: devtools.Page) -> list[tuple[str, str]]:
+    """(color, ground) of every text of the page: the nearest ground behind it, as the browser computed them."""
+    pairs = page.evaluate(
+        """(() => {
+          const seen = new Set();
+          for (const node of document.querySelectorAll("body *:not(script):not(svg *)")) {
+            if (![...node.childNodes].some(c => c.nodeType === 3 && c.textContent.trim())) continue;
+            const clear = n => getComputedStyle(n).backgroundColor === "rgba(0, 0, 0, 0)";
+            let ground = node;
+            while (ground && clear(ground)) ground = ground.parentElement;
+            if (ground) seen.add(getComputedStyle(node).color + "|" + getComputedStyle(ground).backgroundColor);
+          }
+          return [...seen];
+        })()"""
+    )
+    found = []
+    for pair in pairs:
+        front, back = ("#" + "".join(f"{int(n):02x}" for n in re.findall(r"\d+", part)[:3]) for part in pair.split("|"))
+        found.append((front, back))
+    return found
+
+
+def assert_contrast(page: devtools.Page) -> None:
+    pairs = drawn(page)
+    assert len(pairs) > 5
+    assert [pair for pair in pairs if contrast(*pair) < 4.5] == []
+
+
 @pytest.mark.browser
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_text_has_contrast_as_drawn(page: Any, files: dict[str, Path], scheme: str) -> None:
-    """Every text of the page against the nearest ground behind it, as the browser computed them."""
     for name in ("blocked_conv", "applications"):
         page.open(files[name], 1280, 900, scheme)
-        pairs = page.evaluate(
-            """(() => {
-              const seen = new Set();
-              for (const node of document.querySelectorAll("body *:not(script):not(svg *)")) {
-                if (![...node.childNodes].some(c => c.nodeType === 3 && c.textContent.trim())) continue;
-                const clear = n => getComputedStyle(n).backgroundColor === "rgba(0, 0, 0, 0)";
-                let ground = node;
-                while (ground && clear(ground)) ground = ground.parentElement;
-                if (ground) seen.add(getComputedStyle(node).color + "|" + getComputedStyle(ground).backgroundColor);
-              }
-              return [...seen];
-            })()"""
-        )
-        assert len(pairs) > 5
-        for pair in pairs:
-            front, back = (
-                "#" + "".join(f"{int(n):02x}" for n in re.findall(r"\d+", part)[:3]) for part in pair.split("|")
-            )
-            assert contrast(front, back) >= 4.5, pair
+        assert_contrast(page)
 
 
 SHOWN = """[...document.querySelectorAll('#a1-findings [data-row]')].filter(n => !n.hidden)
@@ -174,6 +186,50 @@ def test_findings_are_filtered_by_keyboard(page: Any, files: dict[str, Path]) ->
     page.key(" ", " ")
     assert page.evaluate(SHOWN) == everything[1:]
     assert page.complaints() == []
+
+
+@pytest.fixture(scope="module")
+def audited(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The index that an audit of the samples writes, with its pages beside it."""
+    site = tmp_path_factory.mktemp("audit") / "site"
+    command = [sys.executable, "-m", "zcheck", "audit", str(ROOT / "samples"), "-j", "1", "-o", f"html={site}"]
+    subprocess.run([*command, "--no-cache"], check=False, capture_output=True, timeout=240)
+    return site / "index.html"
+
+
+ROWS = "[...document.querySelectorAll('#rows [data-row]')].filter(n => !n.hidden).map(n => n.cells[0].textContent)"
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 390])
+def test_audit_index_is_quiet_fits_and_has_contrast(page: Any, audited: Path, width: int, scheme: str) -> None:
+    page.open(audited, width, 900, scheme)
+    assert page.complaints() == [] and page.requests() == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= width, "it must not scroll sideways"
+    assert len(page.evaluate(ROWS)) >= 10
+    assert_contrast(page)
+
+
+@pytest.mark.browser
+def test_audit_index_is_filtered_and_sorted_by_keyboard_and_leads_to_each_report(page: Any, audited: Path) -> None:
+    page.open(audited)
+    everything = page.evaluate(ROWS)
+    page.key("/", "/")
+    page.type("gemm.exe")
+    assert page.evaluate(ROWS) == ["gemm.exe"]
+    page.key("Escape")
+    assert page.evaluate(ROWS) == everything
+    page.evaluate("document.querySelector('#rows thead button').focus()")
+    page.key("Enter", "\r")
+    assert page.evaluate(ROWS) == sorted(everything)
+    page.key("Enter", "\r")
+    assert page.evaluate(ROWS) == sorted(everything, reverse=True)
+    links = page.evaluate("[...document.querySelectorAll('#rows a')].map(a => [a.textContent, a.getAttribute('href')])")
+    assert sorted(text for text, _ in links) == sorted(everything)
+    assert all((audited.parent / name).is_file() for _, name in links)
+    page.open(audited.parent / dict(links)["gemm.exe"])
+    assert page.complaints() == [] and "gemm.exe" in page.evaluate("document.querySelector('h1').textContent")
 
 
 @pytest.mark.browser
