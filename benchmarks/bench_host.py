@@ -10,17 +10,15 @@ from __future__ import annotations
 
 import argparse
 import os
-import statistics
 import sys
 import tempfile
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(CHECKOUT / "analyzer"), str(CHECKOUT / "tests" / "host")]
 
 import pcs  # noqa: E402 (needs the path)
+from timing import median_ms  # noqa: E402
 
 from zcheck.host import read_host  # noqa: E402
 from zcheck.parse.pe import read_pe  # noqa: E402
@@ -57,17 +55,6 @@ def walk(root: Path) -> int:
     return total
 
 
-def median_ms(action: Callable[[], object], rounds: int) -> float:
-    """Median wall time of ``action`` in milliseconds, after one run that warms the file cache."""
-    action()
-    times = []
-    for _ in range(rounds):
-        start = time.perf_counter()
-        action()
-        times.append((time.perf_counter() - start) * 1000)
-    return statistics.median(times)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--files", type=int, default=20_000)
@@ -77,9 +64,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         root = pcs.build(Path(folder) / "pc", {"sdks": [{"version": "6.4"}, {"version": "6.2"}], "path": [r"C:\zluda"]})
         count = fill(root, options.files)
-        walked = median_ms(lambda: walk(root), options.rounds)
+        walked = median_ms(lambda: walk(root), options.rounds, warm=True)
         read = median_ms(
-            lambda: read_host(root, read_pe=read_pe, tables=tables, exports=lambda: exports), options.rounds
+            lambda: read_host(root, read_pe=read_pe, tables=tables, exports=lambda: exports), options.rounds, warm=True
         )
     print(f"{count} files: os.walk and stat {walked:.0f} ms, read_host {read:.0f} ms, ratio {read / walked:.2f}")
 

@@ -9,27 +9,16 @@ no answer records of its own), and what opening and compiling cost.
 from __future__ import annotations
 
 import argparse
-import statistics
 import sys
 import tempfile
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "analyzer"))
 
+from timing import median_ms
+
 from zcheck.coverage.database import Database
 from zcheck.model.stack import FunctionAnswer
-
-
-def median_ms(action: Callable[[], object], rounds: int) -> float:
-    """Median wall time of ``action`` in milliseconds."""
-    times = []
-    for _ in range(rounds):
-        start = time.perf_counter()
-        action()
-        times.append((time.perf_counter() - start) * 1000)
-    return statistics.median(times)
 
 
 def main() -> None:

@@ -10,15 +10,15 @@ size, so that a cost that grows with the file shows; a third resolves a program 
 
 from __future__ import annotations
 
-import statistics
+import functools
 import sys
 import tempfile
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "analyzer"), str(ROOT / "tests")]
+
+from timing import median_seconds  # noqa: E402
 
 from pe_builder import build  # noqa: E402 - found through the line above
 
@@ -26,6 +26,7 @@ SIZE = 1536 * 1024 * 1024
 MEMORY_MB = 120
 TIMES = 3.0
 ROUNDS = 15
+seconds = functools.partial(median_seconds, rounds=ROUNDS, warm=True)
 
 
 def make(path: Path, sparse: int) -> None:
@@ -49,17 +50,6 @@ def make(path: Path, sparse: int) -> None:
         file.write(raw)
         if sparse:
             file.truncate(offset + sparse)
-
-
-def seconds(action: Callable[[], object]) -> float:
-    """Median over some rounds, after one that is not counted."""
-    action()
-    taken = []
-    for _ in range(ROUNDS):
-        start = time.perf_counter()
-        action()
-        taken.append(time.perf_counter() - start)
-    return statistics.median(taken)
 
 
 def peak_mb() -> float:

@@ -14,7 +14,7 @@ import msgspec
 
 from zcheck.cli.audit_rows import Made, worst_exit
 from zcheck.cli.names import local_names
-from zcheck.cli.output import write
+from zcheck.cli.output import write, write_file
 from zcheck.errors import InputError, UsageError
 from zcheck.judge import FAIL_ON
 from zcheck.judge.exit_code import FailOn
@@ -60,7 +60,7 @@ def save(audit: Audit, outputs: Sequence[tuple[str, Path]], how: RenderOptions, 
     plain = msgspec.structs.replace(how, color=False, ascii_only=False, width=100)
     for fmt, path in outputs:
         if fmt != "html":
-            _write(path, render_audit(audit, fmt, plain))
+            write_file(path, render_audit(audit, fmt, plain))
             continue
         try:
             path.mkdir(parents=True, exist_ok=True)
@@ -68,18 +68,8 @@ def save(audit: Audit, outputs: Sequence[tuple[str, Path]], how: RenderOptions, 
             raise InputError(f"{path} cannot be made: {error.strerror or error}; html= takes a folder") from None
         for row in audit.applications:
             if row.page and pages.get(row.page):
-                _write(path / row.page, pages[row.page])
-        _write(path / INDEX, render_audit(audit, fmt, plain))
-
-
-def _write(path: Path, text: str) -> None:
-    part = path.with_name(f"{path.name}.part")
-    try:
-        part.write_text(text, encoding="utf-8", newline="\n")
-        part.replace(path)
-    except OSError as error:
-        part.unlink(missing_ok=True)
-        raise InputError(f"{path.name} cannot be written: {error.strerror or error}") from None
+                write_file(path / row.page, pages[row.page])
+        write_file(path / INDEX, render_audit(audit, fmt, plain))
 
 
 def page_names(rows: Sequence[AuditRow]) -> list[str]:

@@ -76,11 +76,15 @@ def save(product: Report | Applications, outputs: Sequence[tuple[str, Path]], ho
 
     plain = msgspec.structs.replace(how, color=False, ascii_only=False, width=100)
     for fmt, path in outputs:
-        data = render(product, fmt, plain).encode("utf-8", "backslashreplace")
-        try:
-            _write_whole(path, data)
-        except OSError as error:
-            raise InputError(f"{path.name} cannot be written: {error.strerror or error}") from None
+        write_file(path, render(product, fmt, plain))
+
+
+def write_file(path: Path, text: str) -> None:
+    """Write text to a file, whole or not at all; raises InputError where it cannot be written."""
+    try:
+        _write_whole(path, text.encode("utf-8", "backslashreplace"))
+    except OSError as error:
+        raise InputError(f"{path.name} cannot be written: {error.strerror or error}") from None
 
 
 def _write_whole(path: Path, data: bytes) -> None:

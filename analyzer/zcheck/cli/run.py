@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from zcheck.cli.check import Gpu, HipSdk, LaunchMode, StackName
+from zcheck.cli.output import write_file
 from zcheck.errors import EXIT_RUN_REFUSED, InputError, UsageError, ZcheckError
 
 if TYPE_CHECKING:
@@ -277,7 +278,7 @@ def _start(
     found = _with_missing(found, report)
     shared = found if full else redacted(found, redactor())
     for kind, path in files:
-        save(written(shared, kind), path)
+        write_file(path, written(shared, kind))
     if keep:
         try:
             # Kept on this PC only, but people copy such files into issues: redacted all the same.
@@ -363,17 +364,6 @@ def written(report: RunReport, kind: str) -> str:
     from zcheck.launch import to_issue, to_json, to_markdown
 
     return {"json": to_json, "markdown": to_markdown, "issue": to_issue}[kind](report)
-
-
-def save(text: str, path: Path) -> None:
-    """Writes a file whole or not at all; raises InputError."""
-    part = path.with_name(f"{path.name}.part")
-    try:
-        part.write_text(text, encoding="utf-8", newline="\n")
-        part.replace(path)
-    except OSError as error:
-        part.unlink(missing_ok=True)
-        raise InputError(f"{path}: cannot be written ({error.strerror or error})") from None
 
 
 def plan_json(plan: Plan) -> str:

@@ -93,6 +93,15 @@ def _open(file: BinaryIO, archive: zipfile.ZipFile, info: zipfile.ZipInfo, budge
         if len(header) == 30 and header[:4] == b"PK\x03\x04":
             name, extra = struct.unpack_from("<HH", header, 26)
             return window(file, info.header_offset + 30 + name + extra, info.file_size)
+    return io.BytesIO(read_member(archive, info, budget))
+
+
+def read_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, budget: Budget, most: int | None = None) -> bytes:
+    """A member unpacked, at most ``most`` bytes and as large as its entry says; raises BadMember and TooLarge."""
+    if info.flag_bits & 1:
+        raise BadMember("it is encrypted")
+    if most is not None and info.file_size > most:
+        raise TooLarge(f"{info.file_size} bytes unpacked, at most {most} are read")
     budget.take(info.file_size, info.compress_size)
     try:
         with archive.open(info) as member:
@@ -101,4 +110,4 @@ def _open(file: BinaryIO, archive: zipfile.ZipFile, info: zipfile.ZipInfo, budge
         raise BadMember(f"its data is damaged ({error})") from error
     if len(data) > info.file_size:
         raise TooLarge("it unpacks to more than its entry names")
-    return io.BytesIO(data)
+    return data

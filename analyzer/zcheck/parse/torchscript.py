@@ -11,13 +11,13 @@ from __future__ import annotations
 import re
 import struct
 import zipfile
-import zlib
 from collections import Counter
 from typing import BinaryIO
 
 from zcheck.model.base import DEFAULT_LIMITS, Limits, Problem
 from zcheck.model.workload import ModelFacts, OperatorCount
-from zcheck.parse.archive_base import BadMember, Budget, TooLarge, escaping, safe_path
+from zcheck.parse.archive_base import BadMember, Budget, escaping, safe_path
+from zcheck.parse.archive_zip import read_member
 from zcheck.parse.pickled import BadPickle, Pickled, read_pickle
 from zcheck.parse.tensors import group
 
@@ -76,7 +76,7 @@ def _read_zip(file: BinaryIO, path: str, limits: Limits) -> ModelFacts | None:
             continue
         recognised = True
         try:
-            data = _member(archive, info, budget, _MAX_CODE if code else _MAX_PICKLE)
+            data = read_member(archive, info, budget, _MAX_CODE if code else _MAX_PICKLE)
         except BadMember as error:
             problems.append(Problem(path=path, reason=f"member {inside[:120]!r} was not read: {error}", partial=True))
             continue
@@ -91,22 +91,6 @@ def _read_zip(file: BinaryIO, path: str, limits: Limits) -> ModelFacts | None:
     if not recognised:
         return None
     return _facts(path, operators, pickles, problems, has_code)
-
-
-def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, budget: Budget, most: int) -> bytes:
-    if info.flag_bits & 1:
-        raise BadMember("it is encrypted")
-    if info.file_size > most:
-        raise TooLarge(f"{info.file_size} bytes unpacked, at most {most} are read")
-    budget.take(info.file_size, info.compress_size)
-    try:
-        with archive.open(info) as member:
-            data = member.read(info.file_size + 1)
-    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError, ValueError) as error:
-        raise BadMember(f"its data is damaged ({error})") from error
-    if len(data) > info.file_size:
-        raise TooLarge("it unpacks to more than its entry names")
-    return data
 
 
 def code_operators(text: str) -> Counter[str]:

@@ -2,64 +2,35 @@
 
 from __future__ import annotations
 
-import io
 from typing import TYPE_CHECKING
 
 from zcheck.model.audit import Audit, AuditRow
 from zcheck.render import audit_view, view
 from zcheck.render.options import RenderOptions
-from zcheck.render.safe import ascii_text, visible
+from zcheck.render.textwriter import VERDICT_STYLES, Writer
 
 if TYPE_CHECKING:
-    from rich.console import Console
     from rich.text import Text
 
 NAMES_SHOWN = 4
 SKIPPED_SHOWN = 12
-_STYLES = {
-    "blocked": "bold red",
-    "unknown": "bold magenta",
-    "at-risk": "bold yellow",
-    "needs-setup": "bold cyan",
-    "likely": "bold green",
-    "verified": "bold green",
-    "no-cuda": "bold blue",
-}
 _CHANGE_STYLES = {"worse": "bold red", "better": "bold green", "new": "cyan", "gone": "dim", "other": ""}
 
 
 def render(audit: Audit, options: RenderOptions) -> str:
     """The text of an audit."""
-    return _Writer(audit, options).text()
+    writer = _AuditWriter(audit, options)
+    writer.whole()
+    return writer.text()
 
 
-class _Writer:
-    """Prints part after part; every string passes ``clean`` first."""
+class _AuditWriter(Writer):
+    """Writes the parts of an audit in the order in which people need them."""
 
     def __init__(self, audit: Audit, options: RenderOptions) -> None:
-        from rich.console import Console
-
-        self.audit, self.options = audit, options
-        self.clean = ascii_text if options.ascii_only else visible
+        super().__init__(options)
+        self.audit = audit
         self.labels = audit_view.labels(audit)
-        self._out = io.StringIO()
-        self.console: Console = Console(
-            file=self._out,
-            width=options.width,
-            force_terminal=options.color,
-            no_color=not options.color,
-            color_system="standard" if options.color else None,
-            highlight=False,
-            markup=False,
-            emoji=False,
-            legacy_windows=False,
-        )
-
-    def styled(self, *parts: str | tuple[str, str]) -> Text:
-        """Cleaned text with styles."""
-        from rich.text import Text
-
-        return Text.assemble(*((self.clean(p), "") if isinstance(p, str) else (self.clean(p[0]), p[1]) for p in parts))
 
     def line(self, *parts: str | tuple[str, str], indent: int = 0) -> None:
         """One line, wrapped under itself."""
@@ -67,12 +38,7 @@ class _Writer:
 
         self.console.print(Padding(self.styled(*parts), (0, 0, 0, indent)))
 
-    def heading(self, text: str) -> None:
-        """A blank line and a heading."""
-        self.console.print()
-        self.line((text, "bold"))
-
-    def text(self) -> str:
+    def whole(self) -> None:
         """Everything."""
         audit = self.audit
         self.line((audit_view.totals(audit), "bold"))
@@ -103,8 +69,6 @@ class _Writer:
             if verdict in seen:
                 self.line((f"{view.VERDICT_WORDS[verdict]} = {meaning}", "dim"))
         self.line((f"{view.DISCLAIMER} zcheck {audit.zcheck}, database {audit.database}.", "dim"))
-        lines = [line.rstrip() for line in self._out.getvalue().splitlines()]
-        return "\n".join(lines) + "\n"
 
     def rows(self) -> None:
         """A table, a row an application."""
@@ -121,7 +85,7 @@ class _Writer:
         for row in self.audit.applications:
             words = [row.verdict.get(stack.id, "unknown") for stack in self.audit.stacks]
             table.add_row(
-                *(self.styled((view.VERDICT_WORDS[word], _STYLES[word])) for word in words),
+                *(self.styled((view.VERDICT_WORDS[word], VERDICT_STYLES[word])) for word in words),
                 self.styled(audit_view.name(row), (self.about(row), "dim")),
                 self.why(row),
                 self.styled(row.cuda or "-"),
@@ -155,7 +119,7 @@ class _Writer:
             for stack in self.audit.stacks:
                 verdict = row.verdict.get(stack.id, "unknown")
                 on = f" on {self.labels[stack.id]}" if len(self.audit.stacks) > 1 else ""
-                self.line((view.VERDICT_WORDS[verdict], _STYLES[verdict]), on)
+                self.line((view.VERDICT_WORDS[verdict], VERDICT_STYLES[verdict]), on)
             self.line(audit_view.name(row), indent=2)
             for text in (row.top_cause, row.first_action if audit_view.worst(row) != "no-cuda" else ""):
                 if text:
@@ -171,7 +135,9 @@ class _Writer:
         groups = [g for g in self.audit.causes if self.options.verbose or g.stack == first]
         for group in groups:
             on = f" on {self.labels[group.stack]}" if several else ""
-            self.line((audit_view.waits(group) + on, _STYLES[group.verdict]), f": {group.title} [{group.id}]", indent=2)
+            self.line(
+                (audit_view.waits(group) + on, VERDICT_STYLES[group.verdict]), f": {group.title} [{group.id}]", indent=2
+            )
             shown = group.applications if self.options.verbose else group.applications[:NAMES_SHOWN]
             more = len(group.applications) - len(shown)
             self.line((", ".join(shown) + (f" and {more} more" if more else ""), "dim"), indent=4)

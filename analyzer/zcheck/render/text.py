@@ -6,7 +6,7 @@ from zcheck.model.finding import Finding
 from zcheck.model.report import Applications, Report, StackReport
 from zcheck.render import graphview, view
 from zcheck.render.options import RenderOptions
-from zcheck.render.textwriter import Writer
+from zcheck.render.textwriter import VERDICT_STYLES, Writer
 
 FIRST_ACTIONS = 3
 NAMES_SHOWN = 24
@@ -19,13 +19,7 @@ WHOLE_REPORTS = 1
 """programs of a folder whose reports are shown whole"""
 EVIDENCE_SHOWN = 2
 _STYLES = {
-    "blocked": "bold red",
-    "unknown": "bold magenta",
-    "at-risk": "bold yellow",
-    "needs-setup": "bold cyan",
-    "likely": "bold green",
-    "verified": "bold green",
-    "no-cuda": "bold blue",
+    **VERDICT_STYLES,
     "blocker": "bold red",
     "risk": "yellow",
     "setup": "cyan",

@@ -14,6 +14,17 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 
+VERDICT_STYLES = {
+    "blocked": "bold red",
+    "unknown": "bold magenta",
+    "at-risk": "bold yellow",
+    "needs-setup": "bold cyan",
+    "likely": "bold green",
+    "verified": "bold green",
+    "no-cuda": "bold blue",
+}
+
+
 class Writer:
     """Prints parts one after the other into one text; every string passes ``clean`` first."""
 
