@@ -12,7 +12,7 @@ import pytest
 from onnx import TensorProto, helper
 
 import corpus
-from zcheck.cli import content
+from zcheck.cli import content_models
 from zcheck.cli.content import ContentReader
 from zcheck.cli.pipeline import analyse, judge_analysis
 from zcheck.cli.progress import Progress
@@ -191,7 +191,7 @@ def test_a_python_environment_reaches_pytorch(tmp_path: Path) -> None:
 
 
 def test_bounds_are_kept_and_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(content, "MODELS_READ", 2)
+    monkeypatch.setattr(content_models, "MODELS_READ", 2)
     shutil.copytree(SAMPLES / "ppo-gemm", tmp_path / "app")
     for number in range(4):
         onnx_model(tmp_path / "app" / f"m{number}.onnx", "MatMul")

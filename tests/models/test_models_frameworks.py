@@ -9,7 +9,7 @@ from pathlib import Path
 import onnx
 import pytest
 
-from zcheck.cli.content import app_rows, framework_file, workload_tables
+from zcheck.cli.content_tables import app_rows, framework_file, workload_tables
 from zcheck.cli.data import coverage
 from zcheck.collect.frameworks import (
     FrameworkRow,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from zcheck.cli.content import workload_tables
+from zcheck.cli.content_tables import workload_tables
 from zcheck.collect.workload import model_items, on_cpu_only, script_items, used_names
 from zcheck.model.workload import ModelFacts, OperatorCount, ScriptFacts
 from zcheck.parse.pyscript import MAX_BYTES, read_script

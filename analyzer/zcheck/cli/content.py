@@ -6,7 +6,6 @@ One ContentReader serves all entries of a bundle; every file is read once, withi
 
 from __future__ import annotations
 
-import mmap
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -15,78 +14,31 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from zcheck.cli.content_models import ModelReader, unread_models
+from zcheck.cli.content_scripts import ScriptReader
+from zcheck.cli.content_tables import app_rows, framework_file, workload_tables
 from zcheck.cli.data import coverage, name_lookups
 from zcheck.collect.demangle import qualified_name
 from zcheck.collect.frameworks import (
-    AppRow,
-    FrameworkFile,
     KnownRow,
     Sighting,
     called_items,
     find_frameworks,
     framework_items,
     known_items,
-    read_apps,
-    read_frameworks,
 )
-from zcheck.collect.workload import CallRow, WorkloadTables, model_items, on_cpu_only, script_items, used_names
+from zcheck.collect.workload import model_items, on_cpu_only, script_items, used_names
 from zcheck.model.base import Confidence, Skipped
 from zcheck.model.bundle import Bundle, BundleFile
 from zcheck.model.evidence import Item, Use, Workload
 from zcheck.model.facts import PeFacts
-from zcheck.model.workload import ModelFacts, ScriptFacts
+from zcheck.model.workload import ScriptFacts
 
 LoadedEdge = tuple[str, str, tuple[str, ...], Confidence, str]
 """module, DLL, functions, confidence, place: as resolve/ takes a dynamic edge"""
-MODELS_READ = 64
-SCRIPTS_READ = 400
-SCRIPT_BYTES = 32 * 1024 * 1024
-"""of all scripts together"""
 _TEXT_READ = 64 * 1024
 _PYTHON_DLL = re.compile(r"python3\d*(_d|t)?\.dll", re.I)
-_INSTALLED = {"site-packages", "dist-packages"}
-_TESTS = {"test", "tests", "testing"}
-_UNREAD = (".engine", ".plan", ".trt", ".tflite", ".h5", ".keras", ".pdmodel")
-_TORCH = (".pt", ".pth", ".ptl", ".jit", ".torchscript", ".ckpt", ".bin")
 _SET = re.compile(r"^\s*(?:@?set\s+\"?|export\s+|\$env:)([A-Za-z_]\w*)\s*=\s*\"?([^\"\r\n]*)", re.I | re.M)
-
-
-@lru_cache(maxsize=1)
-def framework_file() -> FrameworkFile:
-    """frameworks.yaml of the coverage database."""
-    return read_frameworks(coverage().document("frameworks.yaml") or "frameworks: []")
-
-
-@lru_cache(maxsize=1)
-def app_rows() -> tuple[AppRow, ...]:
-    """apps.yaml of the coverage database."""
-    return read_apps(coverage().document("apps.yaml") or "apps: []")
-
-
-@lru_cache(maxsize=1)
-def workload_tables() -> WorkloadTables:
-    """The tables that collect/workload is handed."""
-    database, frameworks = coverage(), framework_file()
-    operators: dict[str, tuple[str, ...]] = {}
-    rows = database.query("SELECT name, family FROM onnx_op UNION ALL SELECT name, family FROM operator")
-    for name, family in rows:
-        operators[name] = (*operators.get(name, ()), family)
-    calls: dict[str, tuple[CallRow, ...]] = {}
-    for name, family, need in database.query("SELECT name, family, need FROM python_call"):
-        calls[name] = (*calls.get(name, ()), CallRow(family, need))
-    gpu = {package for row in frameworks.frameworks if row.gpu for package in row.packages}
-    arguments: dict[tuple[str, str], tuple[str, ...]] = {}
-    for name, text, family in frameworks.arguments:
-        arguments[name, text] = (*arguments.get((name, text), ()), family)
-    return WorkloadTables(
-        operators=operators,
-        calls=calls,
-        architectures={name.lower(): families for name, families in frameworks.architectures.items()},
-        arguments=arguments,
-        known_packages=frozenset(frameworks.neutral_packages) | gpu | {name.partition(".")[0] for name in calls},
-        gpu_packages=frozenset(gpu) | {name.partition(".")[0] for name in calls},
-        loads_model=frozenset(frameworks.loads_model),
-    )
 
 
 class ContentReader:
@@ -96,16 +48,13 @@ class ContentReader:
         self._bundle = bundle
         self._root = Path(bundle.root)
         self._releases = tuple(dict.fromkeys(releases))
-        self._models: dict[str, ModelFacts | None] = {}
-        self._scripts: dict[str, ScriptFacts | None] = {}
-        self._script_bytes = 0
         self._scopes: dict[str, list[BundleFile]] = {}
         self._none: list[BundleFile] = []  # one list, since what is read is kept by the identity of its files
-        self._own_scripts: dict[tuple[int, str], list[ScriptFacts]] = {}
-        self._own_models: dict[int, tuple[list[ModelFacts], frozenset[str]]] = {}
         self._told: dict[int, tuple[list[Workload], dict[str, str]]] = {}
         self._sightings: dict[int, list[Sighting]] = {}
         self.skipped: list[Skipped] = []
+        self._models = ModelReader(bundle, self.skipped)
+        self._scripts = ScriptReader(bundle, self.skipped)
 
     def evidence(self, entry: str, facts: Mapping[str, PeFacts]) -> list[Item]:
         """Workload, Framework, Known and Use items for one entry. ``facts``: of the files that it reaches, by path."""
@@ -113,10 +62,8 @@ class ContentReader:
         if not files:
             return self._applications(entry, facts, {})
         sightings = self._frameworks(files, facts)
-        scripts = self.scripts(entry, files)
-        if id(files) not in self._own_models:
-            self._own_models[id(files)] = self._read_models(files)
-        models, maybe = self._own_models[id(files)]
+        scripts = self._scripts.telling(entry, files)
+        models, maybe = self._models.read(files)
         tables = workload_tables()
         if on_cpu_only(scripts):
             maybe |= {model.path for model in models if model.format == "onnx"}
@@ -131,7 +78,7 @@ class ContentReader:
         if not sightings:  # what was not seen or not read matters only where a framework imports everything
             stated = [item for item in stated if item.need in ("required", "optional")]
         if sightings and not any(item.family == "convolution" for item in stated):
-            stated += self._unread(files)
+            stated += unread_models(files)
         variables = self._variables(files, scripts)
         # What a framework calls, and what is known of it, says something only about who reaches its main DLL.
         reached = [item for item in sightings if not item.dlls or any(dll in facts for dll in item.main)]
@@ -139,7 +86,7 @@ class ContentReader:
             *stated,
             *framework_items(sightings),
             *called_items(reached, stated, names, self._imported(reached, facts), self._cuda_dlls(files, facts)),
-            *self._loaded(entry, files),
+            *self._loaded(entry, files, scripts),
             *self._known(reached, variables),
             *self._applications(entry, facts, variables),
         ]
@@ -155,14 +102,13 @@ class ContentReader:
         if not name.endswith(".exe") or not runs_python:
             return []
         files = self._files(entry, facts)
-        wants: dict[str, str] = {}
-        for script in self.scripts(entry, files):
-            for module in script.imports:
-                wants.setdefault(module.partition(".")[0], script.path)
+        sightings = self._frameworks(files, facts)
+        packages = [package for item in sightings for package in item.row.packages]
+        wants = self._scripts.imported(entry, files, packages) if sightings else None
         found: list[LoadedEdge] = []
-        for item in self._frameworks(files, facts):
-            by = next((wants[package] for package in item.row.packages if package in wants), "")
-            if not by and wants:
+        for item in sightings:
+            by = next((wants[package] for package in item.row.packages if package in wants), "") if wants else ""
+            if not by and wants is not None:
                 continue
             place = f"{by} imports it" if by else f"package {item.row.name} of the environment"
             found += [(entry, dll, (), "high" if by else "medium", place) for dll in item.loads]
@@ -204,83 +150,7 @@ class ContentReader:
         }
         return any(names.framework_of(dll) or _PYTHON_DLL.fullmatch(dll) for dll in dlls)
 
-    def scripts(self, entry: str, files: Sequence[BundleFile]) -> list[ScriptFacts]:
-        """The program's own Python files, read: neither the interpreter's library nor installed packages."""
-        in_site = self._bundle.kind == "python-environment" and not entry.lower().endswith(".exe")
-        top = entry.partition("/")[0] if in_site and "/" in entry else ""
-        key = (id(files), top)
-        if key not in self._own_scripts:
-            self._own_scripts[key] = self._read_scripts(files, top)
-        return self._own_scripts[key]
-
-    def _read_scripts(self, files: Sequence[BundleFile], top: str) -> list[ScriptFacts]:
-        """``top``: the only top folder to look into, empty for all."""
-        paths = {file.path for file in files}
-        library = {path[: -len("os.py")] for path in paths if path.lower().endswith("lib/os.py")}
-        foreign = {package for row in framework_file().frameworks for package in row.packages}
-        foreign |= set(framework_file().neutral_packages)
-        found = []
-        for file in sorted(files, key=lambda file: (file.path.count("/"), file.path)):
-            parts = file.path.split("/")
-            if file.kind != "script" or not parts[-1].lower().endswith((".py", ".pyw")):
-                continue
-            if any(part.lower() in _INSTALLED for part in parts) or any(file.path.startswith(x) for x in library):
-                continue
-            if foreign & set(parts[:-1]) or _TESTS & set(parts[:-1]) or (top and parts[0] != top):
-                continue
-            facts = self._script(file)
-            if facts is not None:
-                found.append(facts)
-        return found
-
     # --- reading ---------------------------------------------------------------------------------------------------
-
-    def _script(self, file: BundleFile) -> ScriptFacts | None:
-        if file.path not in self._scripts:
-            from zcheck.parse.pyscript import MAX_BYTES, read_script
-
-            self._scripts[file.path] = None
-            if len(self._scripts) > SCRIPTS_READ or self._script_bytes + file.size > SCRIPT_BYTES:
-                self.skipped.append(Skipped(file.path, "more scripts than are read"))
-                return None
-            data = self._bytes(file.path, MAX_BYTES + 1)
-            if data is not None:
-                self._script_bytes += len(data)
-                self._scripts[file.path] = read_script(data, file.path)
-        return self._scripts[file.path]
-
-    def _read_models(self, files: Sequence[BundleFile]) -> tuple[list[ModelFacts], frozenset[str]]:
-        """Models read, and the paths of those that belong to an installed package, which may never be used."""
-        foreign = {package for row in framework_file().frameworks for package in row.packages}
-        found, maybe = [], set()
-        for file in sorted(files, key=lambda file: (file.path.count("/"), file.path)):
-            parts = file.path.split("/")[:-1]
-            if file.kind != "model" or file.path.lower().endswith(_UNREAD) or foreign & set(parts):
-                continue
-            if _TESTS & set(parts):
-                continue
-            facts = self._model(file)
-            if facts is not None:
-                found.append(facts)
-                if any(part.lower() in _INSTALLED for part in parts):
-                    maybe.add(file.path)
-        return found, frozenset(maybe)
-
-    def _model(self, file: BundleFile) -> ModelFacts | None:
-        if file.path not in self._models:
-            self._models[file.path] = None
-            if len(self._models) > MODELS_READ:
-                self.skipped.append(Skipped(file.path, f"more than {MODELS_READ} models"))
-                return None
-            try:
-                self._models[file.path] = _read_model(self._root / file.path, file.path)
-            except (OSError, ValueError) as error:
-                self.skipped.append(Skipped(file.path, f"cannot be read: {getattr(error, 'strerror', None) or error}"))
-                return None
-            facts = self._models[file.path]
-            for problem in facts.problems if facts else ():
-                self.skipped.append(Skipped(file.path, problem.reason))
-        return self._models[file.path]
 
     def _bytes(self, path: str, most: int) -> bytes | None:
         try:
@@ -336,18 +206,18 @@ class ContentReader:
                                 found.setdefault(name, path.rpartition("/")[2])
         return found
 
-    def _loaded(self, entry: str, files: Sequence[BundleFile]) -> list[Use]:
+    def _loaded(self, entry: str, files: Sequence[BundleFile], scripts: Sequence[ScriptFacts]) -> list[Use]:
         """CUDA DLLs that scripts load by name: the program's own, and the ``__init__.py`` of the entry's package."""
         names = name_lookups()
         present = {file.path.rpartition("/")[2].lower(): file.path for file in files if file.kind == "pe"}
-        own = {script.path for script in self.scripts(entry, files)}
+        own = {script.path: script for script in scripts}
         package = entry.rpartition("/")[0]
         uses: list[Use] = []
         for file in files:
             initial = bool(package) and file.path == f"{package}/__init__.py"
             if file.path not in own and not initial:
                 continue
-            facts = self._script(file)
+            facts = own.get(file.path) or self._scripts.one(file)
             for library in facts.libraries if facts else ():
                 base = re.split(r"[\\/]", library.name)[-1].lower()
                 dlls = [base]
@@ -372,12 +242,6 @@ class ContentReader:
                     if names.library_of(dll) is not None
                 ]
         return list(dict.fromkeys(uses))
-
-    def _unread(self, files: Sequence[BundleFile]) -> list[Workload]:
-        for file in files:
-            if file.kind == "model" and file.path.lower().endswith(_UNREAD):
-                return [Workload("convolution", "unknown", f"{file.path}: a model in a form that is not read")]
-        return []
 
     def _variables(self, files: Sequence[BundleFile], scripts: Sequence[ScriptFacts]) -> dict[str, str]:
         """Environment variables that the program's scripts and start files set."""
@@ -433,33 +297,3 @@ def _settle(items: Sequence[Workload]) -> list[Workload]:
         if item.need in ("required", "optional")
         or (item.family not in seen and (item.need == "unknown" or item.family not in unknown))
     ]
-
-
-def _read_model(path: Path, shown: str) -> ModelFacts | None:
-    """The facts of a model file by its suffix and first bytes; None for a file that is none."""
-    lower = shown.lower()
-    with path.open("rb") as file:
-        size = path.stat().st_size
-        if size == 0:
-            return None
-        if lower.endswith(".onnx"):
-            from zcheck.parse.onnx import read_onnx
-
-            with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-                view = memoryview(data)
-                try:
-                    return read_onnx(view, shown)
-                finally:
-                    view.release()
-        if lower.endswith(".safetensors"):
-            from zcheck.parse.safetensors import read_safetensors
-
-            return read_safetensors(file, size, shown)
-        from zcheck.parse.gguf import read_gguf
-
-        found = None
-        if lower.endswith(_TORCH):
-            from zcheck.parse.torchscript import read_torch
-
-            found = read_torch(file, size, shown)
-        return found or read_gguf(file, size, shown)

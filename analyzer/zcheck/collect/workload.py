@@ -118,7 +118,7 @@ def script_items(scripts: Sequence[ScriptFacts], tables: WorkloadTables, have_mo
     module level or in a definition that is mentioned somewhere; else it is optional.
     """
     programs = _programs(scripts, tables)
-    library = not programs and _on_gpu(scripts, tables)
+    library = not programs and on_gpu(scripts, tables)
     if library:  # a package without a start: what of it a program uses, its own scripts do not tell
         programs = [list(scripts)]
     if not programs:
@@ -253,12 +253,12 @@ def _programs(scripts: Sequence[ScriptFacts], tables: WorkloadTables) -> list[li
             for path in sorted(wants[queue.pop()] - set(runs)):
                 runs[path] = by_path[path]
                 queue.append(path)
-        if _on_gpu(runs.values(), tables):
+        if on_gpu(runs.values(), tables):
             programs.append(list(runs.values()))
     return programs
 
 
-def _on_gpu(scripts: Iterable[ScriptFacts], tables: WorkloadTables) -> bool:
+def on_gpu(scripts: Iterable[ScriptFacts], tables: WorkloadTables) -> bool:
     """True when one of them imports a package with a GPU side."""
     return any(name.partition(".")[0] in tables.gpu_packages for script in scripts for name in script.imports)
 

@@ -89,3 +89,11 @@ class ScriptFacts(Record, frozen=True):
     """environment variables that it sets to a constant"""
     main: bool = False
     problems: tuple[Problem, ...] = ()
+
+
+class ScriptMarks(Record, frozen=True):
+    """What the bytes of a Python file let one expect of its syntax tree: ``packages`` that it may import, and whether
+    it may load a DLL or set an environment variable (``effects``)."""
+
+    packages: frozenset[str] = frozenset()
+    effects: bool = False

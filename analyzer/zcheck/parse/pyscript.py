@@ -9,13 +9,11 @@ from __future__ import annotations
 import ast
 import re
 import warnings
-from collections.abc import Iterator
 
 from zcheck.model.base import Problem
 from zcheck.model.workload import LoadedLibrary, NameUse, ScriptFacts
+from zcheck.parse.pyscript_marks import MAX_BYTES
 
-MAX_BYTES = 2 * 1024 * 1024
-"""of one script: what is larger holds data"""
 _MAX_NODES = 500_000
 _MAX_NAMES = 5_000
 _CODING = re.compile(rb"^[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")
@@ -28,10 +26,15 @@ _LOADERS = {
 }  # fmt: skip
 _GLOBS = {"glob.glob", "glob.iglob"}
 _FOLDERS = {"os.add_dll_directory"}
+_LOADING = {"LoadLibrary", "dlopen"}
+_GLOBBING = {"glob", "rglob", "iglob"}
 _TESTS = {"isinstance", "issubclass", "hasattr"}
-_LEAVES = (ast.Name, ast.Constant, ast.alias)
-_MARKS = (ast.expr_context, ast.operator, ast.boolop, ast.unaryop, ast.cmpop)
-"""nodes that say how another is meant, and are half of a tree"""
+_LEAVES = {ast.Constant, ast.alias, ast.Pass, ast.Break, ast.Continue, ast.Global, ast.Nonlocal, ast.TypeIgnore}
+_NO_CHILDREN = {"ctx", "op", "ops", "type_comment", "kind", "id", "attr", "module", "level", "type_ignores"}
+_FIELDS: dict[type[ast.AST], tuple[str, ...]] = {}
+"""the fields of a kind of node that may hold others, last first"""
+_Item = tuple[ast.expr | ast.Assign, str, str]
+"""a node that means something, the top-level definition around it, and the first name of a dotted one"""
 
 
 class _Scan:
@@ -73,6 +76,7 @@ class _Scan:
                 self.refers.add(alias.name)
 
     def qualified(self, node: ast.expr) -> str | None:
+        """The full name of a name or dotted name that an import, or an assignment of an imported name, stands for."""
         parts: list[str] = []
         while isinstance(node, ast.Attribute):
             parts.append(node.attr)
@@ -80,7 +84,10 @@ class _Scan:
         if not isinstance(node, ast.Name) or len(parts) > 20:
             return None
         root = self.aliases.get(node.id)
-        return ".".join([root, *reversed(parts)]) if root else None
+        if root is None or not parts:
+            return root
+        parts.append(root)
+        return ".".join(reversed(parts))
 
     def use(self, name: str, line: int, inside: str) -> None:
         key = (name, inside)
@@ -96,16 +103,18 @@ class _Scan:
     def called(self, node: ast.Call, inside: str) -> None:
         name = self.qualified(node.func)
         method = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+        if name is None and method not in _LOADING and method not in _GLOBBING:
+            return
         values = [*node.args[:8], *(item.value for item in node.keywords[:16])]
         texts = [text for item in values if (text := _text(item))]
         lists = [item for value in values if isinstance(value, (ast.List, ast.Tuple)) for item in value.elts[:16]]
         texts += [text for item in lists if (text := _constant(item))]
-        if name in _LOADERS or method in ("LoadLibrary", "dlopen"):
+        if name in _LOADERS or method in _LOADING:
             self.load(texts, node.lineno)
         elif name in _FOLDERS:
             for text in texts[:1]:
                 self.libraries[LoadedLibrary(text[:250], node.lineno, "folder")] = None
-        elif name in _GLOBS or method in ("glob", "rglob", "iglob"):
+        elif name in _GLOBS or method in _GLOBBING:
             for text in texts:
                 if _PATTERN.fullmatch(text):
                     self.libraries[LoadedLibrary(text, node.lineno, "pattern")] = None
@@ -158,40 +167,80 @@ def _text(node: ast.expr) -> str | None:
     return None
 
 
-def _walk(tree: ast.Module) -> Iterator[tuple[ast.AST, str, bool]]:
-    """(node, top-level definition around it, counts as a use), in the order of the text, without recursion."""
+def _fields(kind: type[ast.AST]) -> tuple[str, ...]:
+    found = tuple(name for name in reversed(kind._fields) if name not in _NO_CHILDREN)
+    _FIELDS[kind] = found
+    return found
+
+
+def _walk(tree: ast.Module, scan: _Scan) -> list[_Item]:
+    """The nodes of a script that count, in the order of the text, without recursion; imports and mentions go to
+    ``scan`` at once, since functions are written above the imports that they need, too.
+
+    What stands in annotations or in ``isinstance`` does not count.
+    """
+    found: list[_Item] = []
     stack: list[tuple[ast.AST, str, bool]] = [(node, "", True) for node in reversed(tree.body)]
+    pop, push, mention = stack.pop, stack.append, scan.refers.add
+    count = 0
     while stack:
-        node, inside, live = stack.pop()
-        yield node, inside, live
-        if not inside and isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            inside = node.name
-        if isinstance(node, _LEAVES):
+        node, inside, live = pop()
+        count += 1
+        if count > _MAX_NODES:
+            scan.cut = True
+            break
+        if isinstance(node, ast.Name):
+            if isinstance(node.ctx, ast.Load):
+                mention(node.id)
+                if live:
+                    found.append((node, inside, node.id))
             continue
-        skipped: set[int] = set()
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.returns is not None:
-            skipped.add(id(node.returns))
-        if isinstance(node, (ast.arg, ast.AnnAssign)) and node.annotation is not None:
-            skipped.add(id(node.annotation))
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _TESTS:
-            skipped.update(id(item) for item in node.args)
-        # The inner part of a dotted name is no use of its own.
         if isinstance(node, ast.Attribute):
-            value: ast.expr = node.value
+            # The inner part of a dotted name is no use of its own.
+            value = node.value
             while isinstance(value, ast.Attribute):
                 value = value.value
-            if isinstance(value, ast.Name):
-                continue
-        for child in reversed(list(ast.iter_child_nodes(node))):
-            if not isinstance(child, _MARKS):
-                stack.append((child, inside, live and id(child) not in skipped))
+            if isinstance(node.ctx, ast.Load):
+                mention(node.attr)
+                if live and isinstance(value, ast.Name):
+                    found.append((node, inside, value.id))
+            if not isinstance(value, ast.Name):
+                push((node.value, inside, live))
+            continue
+        dead: object = None
+        if isinstance(node, ast.Call):
+            if live:
+                found.append((node, inside, ""))
+            if isinstance(node.func, ast.Name) and node.func.id in _TESTS:
+                dead = node.args
+        elif isinstance(node, ast.Assign):
+            found.append((node, inside, ""))
+        elif isinstance(node, (ast.Import, ast.ImportFrom)):
+            scan.imported(node)
+            continue
+        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            inside = inside or node.name
+            dead = None if isinstance(node, ast.ClassDef) else node.returns
+        elif isinstance(node, (ast.arg, ast.AnnAssign)):
+            dead = node.annotation
+        elif isinstance(node, ast.If) and _is_main(node.test):
+            scan.main = True
+        for name in _FIELDS.get(node.__class__) or _fields(node.__class__):
+            child = getattr(node, name, None)
+            if child.__class__ is list:
+                alive = live and child is not dead
+                for item in reversed(child):
+                    if item.__class__ not in _LEAVES and isinstance(item, ast.AST):
+                        push((item, inside, alive))
+            elif child.__class__ not in _LEAVES and isinstance(child, ast.AST):
+                push((child, inside, live and child is not dead))
+    return found
 
 
-def _is_main(node: ast.AST) -> bool:
-    if not isinstance(node, ast.If) or not isinstance(node.test, ast.Compare):
+def _is_main(test: ast.expr) -> bool:
+    if not isinstance(test, ast.Compare):
         return False
-    sides = (node.test.left, *node.test.comparators)
-    return any(isinstance(side, ast.Name) and side.id == "__name__" for side in sides)
+    return any(isinstance(side, ast.Name) and side.id == "__name__" for side in (test.left, *test.comparators))
 
 
 def _decode(data: bytes) -> str:
@@ -217,29 +266,17 @@ def read_script(data: bytes, path: str) -> ScriptFacts:
         why = f"it is no Python that this Python ({type(error).__name__}) can parse"
         return ScriptFacts(path=path, problems=(Problem(path=path, reason=why, partial=True),))
     scan = _Scan()
-    nodes = []
-    for count, item in enumerate(_walk(tree)):
-        if count >= _MAX_NODES:
-            scan.cut = True
-            break
-        nodes.append(item)
-        if isinstance(item[0], (ast.Import, ast.ImportFrom)):
-            scan.imported(item[0])  # before any use, since functions are written above the imports they need, too
-    for node, inside, live in nodes:
-        if isinstance(node, ast.Assign):
-            scan.assigned(node)
-        elif isinstance(node, ast.Call) and live:
+    for node, inside, first in _walk(tree, scan):
+        if isinstance(node, ast.Call):
             scan.called(node, inside)
-        elif _is_main(node):
-            scan.main = True
-        elif isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load):
-            scan.refers.add(node.id if isinstance(node, ast.Name) else node.attr)
-            name = scan.qualified(node)
-            if name and live:
+        elif isinstance(node, ast.Assign):
+            scan.assigned(node)
+        elif first in scan.aliases:
+            if name := scan.qualified(node):
                 scan.use(name, node.lineno, inside)
-            elif live and isinstance(node, ast.Name):
-                for module in scan.stars:
-                    scan.use(f"{module}.{node.id}", node.lineno, inside)
+        elif isinstance(node, ast.Name):
+            for module in scan.stars:
+                scan.use(f"{module}.{node.id}", node.lineno, inside)
     problems = (Problem(path=path, reason="only its first names were read", partial=True),) if scan.cut else ()
     names = tuple(
         NameUse(name, count, line, inside, tuple(scan.arguments.get((name, inside), ())))
