@@ -18,6 +18,7 @@ from zcheck.model.evidence import Evidence, FileFact, Item, Limitation, OwnPath,
 from zcheck.model.facts import PeFacts
 from zcheck.model.graph import Graph
 from zcheck.model.report import DeviceCodeReport
+from zcheck.resolve import ExportTables
 
 if TYPE_CHECKING:
     from zcheck.cli.content import ContentReader
@@ -89,6 +90,7 @@ class EntryReading:
         self._device = device
         self._hidden = hidden
         self._content = content
+        self._tables = ExportTables()
 
     def analyse(self, entry: str) -> Analysis:
         """Everything that can be read about an entry whose facts can be read."""
@@ -96,7 +98,7 @@ class EntryReading:
         from zcheck.collect.hidden import items as hidden_items
         from zcheck.resolve import Dynamic, Resolver
 
-        resolver = Resolver(self._bundle, entry, windows_dlls())
+        resolver = Resolver(self._bundle, entry, windows_dlls(), tables=self._tables)
         code: dict[str, DeviceCodeFacts | None] = {}
         names: dict[str, HiddenFacts] = {}
         while self._resolve(resolver):

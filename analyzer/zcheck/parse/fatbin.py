@@ -20,6 +20,7 @@ from zcheck.errors import InputError
 from zcheck.model.base import DEFAULT_LIMITS, Limits, Problem, Record
 from zcheck.model.device_code import Container, DeviceCodeFacts, DeviceEntry, PtxModule, Wrapper
 from zcheck.parse import fatbin_payload
+from zcheck.parse.anchors import Anchors
 from zcheck.parse.cubin import read_cubin
 from zcheck.parse.fatbin_entries import CONTAINER_HEADER, CONTAINER_MAGIC, Budget, container_header, read_container
 from zcheck.parse.fatbin_sections import Layout, read_layout
@@ -27,6 +28,7 @@ from zcheck.parse.ptx import PARSER, read_ptx
 
 WINDOW = 8 * 1024 * 1024
 WRAPPER_MAGIC = b"\xb1\x43\x62\x46"
+_MAGICS = Anchors((CONTAINER_MAGIC, WRAPPER_MAGIC))
 _WRAPPER = struct.Struct("<IIQQ")
 MAX_WRAPPERS = 65_536
 MAX_PRELINKED = 4_096
@@ -189,24 +191,16 @@ def _scan(
             break
         last = base + len(data) >= source.size
         following = source.size if last else base + len(data) - (_WRAPPER.size - 1)
-        container_at = wrapper_at = -2
         at = 0
-        while True:
-            # -1: no more of it in this window; else the next one at or behind ``at``.
-            if container_at != -1 and container_at < at:
-                container_at = data.find(CONTAINER_MAGIC, at)
-            if wrapper_at != -1 and wrapper_at < at:
-                wrapper_at = data.find(WRAPPER_MAGIC, at)
-            hits = [hit for hit in (container_at, wrapper_at) if hit >= 0]
-            if not hits:
-                break
-            hit = min(hits)
+        for number, hit in _MAGICS.find(data, 0, len(data)):
+            if hit < at:
+                continue
             if hit + _WRAPPER.size > len(data) and not last:
                 # The header goes on in the next window: begin that one here.
                 following = base + hit
                 break
             at = hit + 4
-            if hit == wrapper_at:
+            if number == 1:
                 if hit + _WRAPPER.size <= len(data):
                     _, version, data_at, extra = _WRAPPER.unpack_from(data, hit)
                     if version in (1, 2):

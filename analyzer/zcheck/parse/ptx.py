@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 from zcheck.model.base import DEFAULT_LIMITS, Limits, Problem
 from zcheck.model.device_code import PtxDirective, PtxFunction, PtxModule
+from zcheck.parse.anchors import Anchors
 
 PARSER = "ptx-1"
 """changes whenever the facts change, so that cached ones are read again"""
@@ -44,10 +45,21 @@ _COMMENT = re.compile(rb"//[^\n]*")
 _STRING = re.compile(rb'"[^"]*"')
 _COMMENT_IN_STRING = re.compile(rb'"[^"\n]*//')
 _SPECIAL = re.compile(
-    rb"%(?!r[\dsdqh]|f[\dd]|p\d|h)(tid|ntid|laneid|warpid|nwarpid|ctaid|nctaid|smid|nsmid|gridid|is_explicit_cluster"
+    rb"%(tid|ntid|laneid|warpid|nwarpid|ctaid|nctaid|smid|nsmid|gridid|is_explicit_cluster"
     rb"|clusterid|nclusterid|cluster_ctaid|cluster_nctaid|cluster_ctarank|cluster_nctarank|lanemask_\w+|clock\w*|pm\d+\w*"
     rb"|envreg\d+|globaltimer\w*|reserved_smem_\w+|total_smem_size|aggr_smem_size|dynamic_smem_size|current_graph_exec)\b"
 )
+# How those begin: a text has millions of other registers.
+_SPECIAL_STARTS = Anchors(
+    [
+        b"%" + start
+        for start in (
+            b"tid", b"ntid", b"lane", b"warpid", b"nwarpid", b"ctaid", b"nctaid", b"smid", b"nsmid", b"gridid", b"is_",
+            b"cluster", b"ncluster", b"clock", b"pm", b"envreg", b"globaltimer", b"reserved_", b"total_", b"aggr_",
+            b"dynamic_", b"current_",
+        )
+    ]
+)  # fmt: skip
 _CALL = re.compile(rb"[\s;:{}]call(?:\.uni)?\s*(?:\([^();{}]*\)\s*,\s*)?([\w$%]+)")
 _ADDRESS = re.compile(rb"mov\.[bu](?:64|32)\s+[\w%$]+\s*,\s*([A-Za-z_$][\w$]*)\s*;")
 _SETP_TWO = re.compile(rb"setp\.[\w.]{1,40}\s+[\w%$]{1,200}\s*\|")
@@ -351,7 +363,7 @@ class _Reader:
                 name=function.name,
                 kernel=function.kernel,
                 statements=numbers,
-                registers=tuple("%" + x.decode() for x in dict.fromkeys(_SPECIAL.findall(body))),
+                registers=_registers(body),
                 calls=tuple(target for target in calls if target[0] != "%"),
                 traits=tuple(traits),
                 attributes=function.attributes,
@@ -383,6 +395,12 @@ _PLAIN = {b"ret", b"exit", b"trap", b"brkpt", b"bra", b"call", b"mov"}
 
 def _dotted(statement: bytes) -> str:
     return statement.replace(_DOUBLE, b"::").decode("utf-8", "replace")
+
+
+def _registers(body: bytes) -> tuple[str, ...]:
+    starts = (at for _, at in _SPECIAL_STARTS.find(body, 0, len(body)))
+    found = (match.group() for at in starts if (match := _SPECIAL.match(body, at)))
+    return tuple(name.decode() for name in dict.fromkeys(found))
 
 
 def _shared(body: bytes) -> int:

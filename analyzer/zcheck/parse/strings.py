@@ -1,10 +1,8 @@
 """Reads a file once for names of CUDA functions and DLLs in ASCII and UTF-16 strings.
 
-How it is fast: ``re`` jumps with ``memchr`` to the first byte of a pattern that begins with a literal, so one pattern
-an anchor (``cu``, ``nv``, ``.dll`` …, with a NUL allowed after each byte for UTF-16) costs about half a nanosecond a
-byte; a pattern that begins with a character class, or that ignores case, costs forty times that. Only around the few
-anchors found is the text looked at in Python. Device code is not read (``skip``), the rest in pieces, so memory stays
-small.
+How it is fast: one pass finds the few places where a name may begin or end (``cu``, ``nv``, ``.d`` …, each also with
+a NUL after each byte for UTF-16), see ``anchors``; only around these is the text looked at in Python. Device code is
+not read (``skip``), the rest in pieces, so memory stays small.
 """
 
 from __future__ import annotations
@@ -18,6 +16,7 @@ from zcheck.model.base import DEFAULT_LIMITS, Limits, Problem
 from zcheck.model.facts import PeFacts
 from zcheck.model.hidden import HiddenFacts
 from zcheck.parse import cuda_loader, delay_hooks, dotnet, names_sort
+from zcheck.parse.anchors import Anchors
 from zcheck.parse.names import NameTables
 from zcheck.parse.names_tokens import Token
 
@@ -25,17 +24,26 @@ PIECE = 4 * 1024 * 1024
 MARGIN = 1024
 """bytes read before and after a piece, so that a string at its edge is seen whole"""
 
-_WORD_ANCHORS = tuple(
-    re.compile(pattern)
-    for pattern in (
-        rb"c\x00?u\x00?[A-Za-z0-9_]",
-        rb"n\x00?(?:v|p\x00?p|c\x00?c)\x00?[A-Za-z0-9_]",
-        rb"N\x00?[vV]\x00?[A-Za-z0-9_]",
-        rb"optix[A-Z]",
-    )
+# A family's words begin alike, and inside of a word that was taken no other one of the family is looked for.
+_FAMILIES = (("cu",), ("nv", "npp", "ncc"), ("Nv", "NV"), ("optix",))
+_WORD_STARTS = [(family, start) for family, starts in enumerate(_FAMILIES) for start in starts]
+
+
+def _wide(text: str) -> bytes:
+    """The text in UTF-16, without the NUL of its last character."""
+    return text.encode("utf-16-le")[:-1]
+
+
+_STARTS: tuple[tuple[bytes, int], ...] = (
+    *((start.encode(), family) for family, start in _WORD_STARTS),
+    *((_wide(start), family) for family, start in _WORD_STARTS),
 )
-_FILE_ANCHOR = re.compile(rb"\.\x00?(?:[dD]\x00?[lL]\x00?[lL]|[eE]\x00?[xX]\x00?[eE])")
-_FRAGMENT_ANCHOR = re.compile(rb"6\x00?4\x00?_")
+_SUFFIXES = tuple(encode for text in (".d", ".D", ".e", ".E") for encode in (text.encode(), _wide(text)))
+_FRAGMENTS = (b"64_", _wide("64_"))
+_ANCHORS = Anchors((*(start for start, _ in _STARTS), *_SUFFIXES, *_FRAGMENTS))
+_FIRST_SUFFIX, _FIRST_FRAGMENT = len(_STARTS), len(_STARTS) + len(_SUFFIXES)
+_CU = re.compile(rb"c\x00?u")
+_SUFFIX = re.compile(rb"\.\x00?(?:[dD]\x00?[lL]\x00?[lL]|[eE]\x00?[xX]\x00?[eE])")
 _WORD = re.compile(rb"[A-Za-z0-9_]+")
 _WORD_16 = re.compile(rb"(?:[A-Za-z0-9_]\x00)+")
 _FRAGMENT = re.compile(rb"64_(?:\d{1,4}(?:_\d{1,3})?|(?:%\d*[du]_?){1,3}\d?)(?:\.dll)?(?=\x00)")
@@ -155,31 +163,41 @@ def _tokens(file: BinaryIO, ranges: list[tuple[int, int]], size: int) -> Iterato
 
 def piece_tokens(data: bytes, start: int, stop: int, base: int) -> Iterator[Token]:
     """Tokens whose anchor lies in ``data[start:stop]``; ``base`` is the file offset of ``data[0]``."""
-    for anchor in _WORD_ANCHORS:
-        done = -1
-        for match in anchor.finditer(data, start, min(stop + 8, len(data))):
-            at = match.start()
-            if at < done or at >= stop:
-                continue
-            wide = data[at + 1] == 0
-            token, done = _word16(data, at, base) if wide else _word(data, at, base)
-            if token is not None:
-                yield token
-    for match in _FILE_ANCHOR.finditer(data, start, min(stop + 8, len(data))):
-        if match.start() < stop:
-            found = _file(data, match.start(), match.end(), base)
-            if found is not None:
-                yield found
-    for match in _FRAGMENT_ANCHOR.finditer(data, start, min(stop + 8, len(data))):
-        at = match.start()
-        if at >= stop:
-            continue
-        if data[at + 1]:
+    done = [-1] * len(_FAMILIES)
+    for number, at in _ANCHORS.find(data, start, stop):
+        token: Token | None = None
+        if number < _FIRST_SUFFIX:
+            text, family = _STARTS[number]
+            token = _named(data, at, at + len(text), family, done, base)
+            # ``nccu…``: the anchor of the first three letters hides the one that begins with the third.
+            last = at + len(text) - 1
+            if last < stop and (hidden := _CU.match(data, last)):
+                if token is not None:
+                    yield token
+                token = _named(data, last, hidden.end(), 0, done, base)
+        elif number < _FIRST_FRAGMENT:
+            if match := _SUFFIX.match(data, at):
+                token = _file(data, at, match.end(), base)
+        elif data[at + 1]:
             whole = _FRAGMENT.match(data, at)
             if whole and not _text_before(data, at):
-                yield Token("fragment", whole.group().decode(), base + at, False, True)
+                token = Token("fragment", whole.group().decode(), base + at, False, True)
         elif (whole := _FRAGMENT_16.match(data, at)) and not _text_before16(data, at):
-            yield Token("fragment", whole.group()[::2].decode(), base + at, True, True)
+            token = Token("fragment", whole.group()[::2].decode(), base + at, True, True)
+        if token is not None:
+            yield token
+
+
+def _named(data: bytes, at: int, end: int, family: int, done: list[int], base: int) -> Token | None:
+    """The identifier around an anchor at ``data[at:end]`` of a family, unless one that was taken reaches over it."""
+    if at < done[family]:
+        return None
+    wide = data[at + 1] == 0
+    after = data[end : end + 2] if not wide else data[end + 1 : end + 2]
+    if not after or not _IS_WORD[after[0]]:
+        return None
+    token, done[family] = _word16(data, at, base) if wide else _word(data, at, base)
+    return token
 
 
 def _text_before(data: bytes, at: int) -> bool:

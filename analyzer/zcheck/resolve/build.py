@@ -10,6 +10,7 @@ from zcheck.model.base import CONFIDENCES, Confidence
 from zcheck.model.bundle import Bundle
 from zcheck.model.facts import Export, ImportedDll, PeFacts
 from zcheck.model.graph import Edge, EdgeKind, Graph, LoadTime, Node, Origin
+from zcheck.resolve.exports import ExportTables
 from zcheck.resolve.names import CUDA_LIKE, module_name, split_forwarder
 from zcheck.resolve.search import Found, Search
 
@@ -48,18 +49,19 @@ class Build:
         search: Search,
         facts: Mapping[str, PeFacts | None],
         dynamic: Mapping[str, Sequence[Dynamic]],
+        tables: ExportTables,
     ) -> None:
         self.bundle = bundle
         self.entry = entry
         self.search = search
         self.facts = facts
         self.dynamic = dynamic
+        self.tables = tables
         self.nodes: dict[str, Node] = {}
         self.edges: dict[tuple[str, str, EdgeKind, str, str, Confidence], Edge] = {}
         self.keys: dict[str, str] = {}  # node id -> key of its facts
         self.loaded: dict[str, Found] = {}  # base name -> what the process holds since its start
         self.passed: dict[tuple[str, str], set[str]] = {}  # forwarders in use: (module, DLL) -> functions
-        self._exports: dict[str, dict[str, Export]] = {}
 
     def graph(self) -> Graph:
         """Nodes and edges, each in order."""
@@ -211,18 +213,10 @@ class Build:
         exports = self.exports(found.key)
         return tuple(name for name in functions if name not in exports)
 
-    def exports(self, key: str) -> dict[str, Export]:
+    def exports(self, key: str) -> Mapping[str, Export]:
         """Exports of a file by name and by ``#ordinal``."""
-        known = self._exports.get(key)
-        if known is None:
-            known = {}
-            facts = self.facts.get(key)
-            for export in facts.exports if facts else ():
-                known.setdefault(f"#{export.ordinal}", export)
-                if export.name:
-                    known.setdefault(export.name, export)
-            self._exports[key] = known
-        return known
+        facts = self.facts.get(key)
+        return self.tables.by_name(facts) if facts else {}
 
 
 def _names(item: ImportedDll) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ from zcheck.model.bundle import Bundle
 from zcheck.model.facts import PeFacts
 from zcheck.model.graph import Graph
 from zcheck.resolve.build import Build, Dynamic
-from zcheck.resolve.names import split_forwarder
+from zcheck.resolve.exports import ExportTables
 from zcheck.resolve.search import Search
 from zcheck.resolve.windows import WindowsDlls
 
@@ -39,13 +39,16 @@ class Resolver:
         system_names: Iterable[str] = (),
         current_directory: str | None = None,
         extra_edges: Iterable[Dynamic | tuple[str, str, tuple[str, ...], Confidence, str]] = (),
+        tables: ExportTables | None = None,
     ) -> None:
+        """``tables``: one instance for all entries whose facts are the same objects."""
         self.bundle = bundle
         self.entry = entry
         self.facts: dict[str, PeFacts | None] = {}
         self._search = Search(bundle, entry, windows, path_dirs, system_names, current_directory)
         self._pending: dict[str, None] = {entry: None}
         self._dynamic: dict[str, list[Dynamic]] = {}
+        self._tables = tables or ExportTables()
         for edge in extra_edges:
             self.add_dynamic(Dynamic(*edge))
 
@@ -65,7 +68,7 @@ class Resolver:
             self._search.machine = None if facts.any_cpu else facts.machine
         for item in facts.imports:
             self._want(item.dll, path)
-        for dll in {split_forwarder(export.forwarder)[0] for export in facts.exports if export.forwarder}:
+        for dll in self._tables.forwarded_to(facts):
             self._want(dll, path)
 
     def add_dynamic(self, edge: Dynamic) -> None:
@@ -90,7 +93,7 @@ class Resolver:
 
     def graph(self) -> Graph:
         """The graph as far as facts are known."""
-        return Build(self.bundle, self.entry, self._search, self.facts, self._dynamic).graph()
+        return Build(self.bundle, self.entry, self._search, self.facts, self._dynamic, self._tables).graph()
 
 
 def resolve(
