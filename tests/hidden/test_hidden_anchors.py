@@ -47,8 +47,8 @@ def test_all_matches_are_found_in_blocks_of_any_size(
 
 
 WORDS = (
-    "cudaMalloc", "ncc", "ncclSend", "nccuInit", "nvml", "cu", "\0", " ", ".dll", "64_", "12", "optixQueryFunctionTable",
-    "NvAPI", "X", "cublas64_12.DLL",
+    "cudaMalloc", "ncc", "ncclSend", "nccuInit", "nvml", "cu", "\0", " ", ".dll", "64_", "12",
+    "optixQueryFunctionTable", "NvAPI", "X", "cublas64_12.DLL",
 )  # fmt: skip
 
 
