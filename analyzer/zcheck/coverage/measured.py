@@ -41,6 +41,7 @@ class Measured:
         """Tables are read at the first question."""
         self._database = database
         self._release = release
+        self._answers: dict[tuple[str, RuntimeVersions], FunctionAnswer] = {}  # asked for each application anew
 
     # --- versions -------------------------------------------------------------------------------------------------
 
@@ -127,6 +128,11 @@ class Measured:
     def runtime(self, name: str, wanted: RuntimeVersions) -> FunctionAnswer:
         """What the runtime function does here: implemented, partial (with the arguments that fail), returns-error,
         ends-process, or unknown where it was not measured."""
+        if (name, wanted) not in self._answers:
+            self._answers[name, wanted] = self._runtime(name, wanted)
+        return self._answers[name, wanted]
+
+    def _runtime(self, name: str, wanted: RuntimeVersions) -> FunctionAnswer:
         function = name if name in self._calls or name in self._variants else self._called_as.get(name, name)
         function = function if function in self._calls else re.sub(r"_(ptsz|ptds)$", "", function)
         seen = self._measured.get(name, set()) | self._measured.get(function, set())

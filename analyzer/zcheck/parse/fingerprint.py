@@ -38,10 +38,13 @@ def recognise(
     for kind in kinds:
         # names that an already recognised runtime explains say nothing about the next one
         explained = names_of(found, tables)
+        here = (names & tables.fingerprint_names.get(kind, frozenset())) - explained
+        if len(here) < _FEWEST:
+            continue
         candidates = [
             Fingerprint(f.kind, f.version, f.file, f.names - explained) for f in tables.fingerprints if f.kind == kind
         ]
-        runtime = _best(names - explained, candidates, tables.fingerprint_names.get(kind, frozenset()) - explained)
+        runtime = _best(here, candidates)
         if runtime is not None:
             exported = sum(1 for name in own_exports if name.startswith("cuda"))
             whole = kind == "cudart" and exported >= 100
@@ -58,8 +61,9 @@ def recognise(
             )
     if _HYBRID_DLL in files and not any(runtime.whole_file for runtime in found):
         known = tables.fingerprint_names.get("cudart-hybrid", frozenset())
-        here = len(known & names)
-        found.append(LinkedRuntime("cudart-hybrid", "13", "13", here, len(known), "high" if here else "medium"))
+        seen_of_it = len(known & names)
+        confidence: Confidence = "high" if seen_of_it else "medium"
+        found.append(LinkedRuntime("cudart-hybrid", "13", "13", seen_of_it, len(known), confidence))
     return tuple(found)
 
 
@@ -68,9 +72,8 @@ def names_of(runtimes: Collection[LinkedRuntime], tables: NameTables) -> frozens
     return frozenset().union(*(tables.fingerprint_names.get(r.kind, frozenset()) for r in runtimes))
 
 
-def _best(seen: set[str], candidates: list[Fingerprint], united: frozenset[str]) -> list[Fingerprint] | None:
+def _best(here: set[str], candidates: list[Fingerprint]) -> list[Fingerprint] | None:
     """The versions that tie for the fewest differences, oldest first, or None when none is there."""
-    here = seen & united
     scored = [
         (len(fingerprint.names ^ here), fingerprint)
         for fingerprint in candidates
