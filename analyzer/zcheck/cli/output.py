@@ -7,7 +7,7 @@ import shutil
 import stat
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from zcheck.cli.names import local_names
@@ -63,11 +63,16 @@ def show(product: Report | Applications, fmt: str, how: RenderOptions) -> None:
     write(render(product, fmt, how))
 
 
-def write(text: str) -> None:
-    """Text to stdout; what the terminal's encoding lacks is escaped instead of raising."""
+def write(text: str | Iterable[str]) -> None:
+    """Text, whole or in pieces, to stdout; what the terminal's encoding lacks is escaped instead of raising."""
     stream = sys.stdout
     encoding = stream.encoding or "utf-8"
-    stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
+    for part in _pieces(text):
+        stream.write(part.encode(encoding, "backslashreplace").decode(encoding))
+
+
+def _pieces(text: str | Iterable[str]) -> Iterable[str]:
+    return (text,) if isinstance(text, str) else text
 
 
 def save(product: Report | Applications, outputs: Sequence[tuple[str, Path]], how: RenderOptions) -> None:
@@ -79,27 +84,27 @@ def save(product: Report | Applications, outputs: Sequence[tuple[str, Path]], ho
         write_file(path, render(product, fmt, plain))
 
 
-def write_file(path: Path, text: str) -> None:
-    """Write text to a file, whole or not at all; raises InputError where it cannot be written."""
+def write_file(path: Path, text: str | Iterable[str]) -> None:
+    """Write text, whole or in pieces, to a file, all or nothing; raises InputError where it cannot be written."""
     try:
-        _write_whole(path, text.encode("utf-8", "backslashreplace"))
+        _write_whole(path, (part.encode("utf-8", "backslashreplace") for part in _pieces(text)))
     except OSError as error:
         raise InputError(f"{path.name} cannot be written: {error.strerror or error}") from None
 
 
-def _write_whole(path: Path, data: bytes) -> None:
+def _write_whole(path: Path, data: Iterable[bytes]) -> None:
     """Write beside ``path`` and move into place. A link keeps pointing at what it points at, and a device or pipe
     (/dev/stdout, NUL) is written to, not replaced by a file."""
     target = Path(os.path.realpath(path))
     if os.path.exists(path) and not os.path.isfile(path):  # noqa: PTH110, PTH113 (never raises)
         with path.open("wb") as stream:
-            stream.write(data)
+            stream.writelines(data)
         return
     handle, name = tempfile.mkstemp(prefix=".zcheck-", suffix=".part", dir=target.parent)
     part = Path(name)
     try:
         with os.fdopen(handle, "wb") as stream:
-            stream.write(data)
+            stream.writelines(data)
         if os.name == "posix":
             part.chmod(stat.S_IMODE(target.stat().st_mode) if target.exists() else 0o666 & ~_umask())
         part.replace(target)

@@ -14,7 +14,7 @@ try:
 except ImportError:  # no wheel for this system
     ahocorasick_rs = None  # type: ignore[assignment]
 
-_BLOCK = 256 * 1024
+_BLOCK = 64 * 1024
 """bytes searched at once: what is found in them is a list"""
 
 

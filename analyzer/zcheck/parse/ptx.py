@@ -32,7 +32,15 @@ TRAITS = {
 _LOCATION = re.compile(
     rb"\.loc\s+\d+\s+\d+\s+\d+(?:\s*,\s*function_name\s+[\w$%]+(?:\s*\+\s*\d+)?\s*,\s*inlined_at\s+\d+\s+\d+\s+\d+)?"
 )
-_BRACE = re.compile(rb"[{}]")
+_BRACES = Anchors((b"{", b"}"))
+# What has to be looked for in each body only where the text has any of it.
+_FEATURES = {
+    b"/*": "comment", b"::": "double colon", b"bar.red": "barrier", b"bar.cta.red": "barrier", b".shared\t.": "shared",
+    b".shared .": "shared", b".loc\t": "location", b".loc ": "location", b".loc\n": "location",
+    b".callprototype": "inner", b".calltargets": "inner", b".branchtargets": "inner",
+}  # fmt: skip
+_FEATURE_STARTS = Anchors(tuple(_FEATURES))
+_FEATURE_NAMES = tuple(_FEATURES.values())
 # A statement begins behind ; : or a brace that is no operand's; an operand's brace follows a comma or a space after the
 # opcode, so it never follows ; : } directly. With : and } turned into ; and the colons of modifiers into a byte of
 # their own, the pattern begins with a literal, which is twice as fast. What it misreads (lower-case labels, spaces
@@ -90,15 +98,16 @@ def read_ptx(data: bytes, limits: Limits = DEFAULT_LIMITS) -> PtxModule:
     if size > limits.payload:
         problems.append(Problem("", f"PTX is larger than the limit of {limits.payload} bytes", limits.payload, True))
         data = data[: limits.payload]
-    text = _quiet(data)
-    if b".loc" in text:
+    features = {_FEATURE_NAMES[number] for number, _ in _FEATURE_STARTS.find(data, 0, len(data))}
+    text = _quiet(data, "comment" in features)
+    if "location" in features:
         text = _LOCATION.sub(b" ", text)
-    return _Reader(text, problems).module(size)
+    return _Reader(text, problems, features).module(size)
 
 
-def _quiet(text: bytes) -> bytes:
+def _quiet(text: bytes, block_comments: bool) -> bytes:
     """The text with a space in place of each comment and string."""
-    if b"/*" not in text and not _COMMENT_IN_STRING.search(text):
+    if not block_comments and not _COMMENT_IN_STRING.search(text):
         text = _COMMENT.sub(b" ", text)
         return _STRING.sub(b" ", text) if b'"' in text else text
     return _quiet_slowly(text)
@@ -151,8 +160,9 @@ def _stray(text: bytes) -> str | None:
 class _Reader:
     """State of one reading: tables of distinct statements and directives, and the functions so far."""
 
-    def __init__(self, text: bytes, problems: list[Problem]) -> None:
+    def __init__(self, text: bytes, problems: list[Problem], features: set[str]) -> None:
         self.text = text
+        self.features = features
         self.problems = problems
         self.statements: dict[bytes, int] = {}
         self.functions: list[PtxFunction] = []
@@ -165,9 +175,7 @@ class _Reader:
         self.surfaces: list[str] = []
         self.extern_shared = False
         self.header_ok = True
-        self.line_close = 0
         self.calling: set[int] = set()
-        self.next_word: dict[bytes, int] = {}
 
     def module(self, size: int) -> PtxModule:
         self.header_ok = self.text.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b".version")
@@ -199,51 +207,21 @@ class _Reader:
 
     def _top_level(self) -> Iterator[tuple[bytes, bytes | None]]:
         """Text outside all braces with the braced text behind it, in order; the last one has none."""
-        text, gap = self.text, 0
-        while (start := text.find(b"{", gap)) >= 0:
-            end = self._closing(start, text[gap:start].rstrip().endswith(b"="))
-            if end is None:
-                self.problems.append(Problem("", "PTX ends inside of a body", start, True))
-                yield text[gap:start], text[start:]
-                return
-            yield text[gap:start], text[start : end + 1]
-            gap = end + 1
-        yield text[gap:], None
-
-    def _closing(self, start: int, initialiser: bool) -> int | None:
-        """Where the brace at ``start`` is closed. Bodies are long and end at a line of their own: try those first."""
-        text = self.text
-        first = text.find(b"}", start)
-        if first < 0:
-            return None
-        if text.find(b"{", start + 1, first) < 0:
-            return first
-        if not initialiser:
-            if 0 <= self.line_close <= start:
-                self.line_close = text.find(b"\n}", start)
-            close, done, depth = self.line_close, start, 0
-            # Balanced up to there is closed there, unless another function lies between (one that ended in its line).
-            while close >= 0 and self._following(b".entry", start) > close and self._following(b".func", start) > close:
-                depth += text.count(b"{", done, close + 2) - text.count(b"}", done, close + 2)
+        text, gap, start, depth = self.text, 0, 0, 0
+        for number, at in _BRACES.find(text, 0, len(text)):
+            if number == 0:
+                start = start if depth else at
+                depth += 1
+            elif depth:
+                depth -= 1
                 if depth == 0:
-                    return close + 1
-                if depth < 0:
-                    break
-                done = close + 2
-                close = self.line_close = text.find(b"\n}", done)
-        depth = 0
-        for match in _BRACE.finditer(text, start):
-            depth += 1 if text[match.start()] == 123 else -1
-            if depth == 0:
-                return match.start()
-        return None
-
-    def _following(self, word: bytes, start: int) -> int:
-        """Where the word stands next; asked with rising ``start`` only, so that the text is searched once."""
-        if self.next_word.get(word, -1) < start:
-            found = self.text.find(word, start)
-            self.next_word[word] = found if found >= 0 else len(self.text)
-        return self.next_word[word]
+                    yield text[gap:start], text[start : at + 1]
+                    gap = at + 1
+        if depth:
+            self.problems.append(Problem("", "PTX ends inside of a body", start, True))
+            yield text[gap:start], text[start:]
+        else:
+            yield text[gap:], None
 
     def _directive(self, piece: bytes, body: bytes | None) -> None:
         at = 0
@@ -332,9 +310,7 @@ class _Reader:
         special = {name: number for number, name in enumerate(named_ones)}
         pointers = any(not function.kernel for function in self.functions)
         two = b"|" in self.text
-        count = b"bar.red" in self.text or b"bar.cta.red" in self.text
-        shared = b".shared\t." in self.text or b".shared ." in self.text
-        inner = _INNER.search(self.text) is not None
+        barriers, shared, inner = (name in self.features for name in ("barrier", "shared", "inner"))
         for index, body in self.bodies:
             function = self.functions[index]
             traits = list(function.traits)
@@ -353,7 +329,7 @@ class _Reader:
                 traits.append("function-pointer")
             if two and b"|" in body and _SETP_TWO.search(body):
                 traits.append("setp-two-destinations")
-            if count and _BAR_COUNT.search(body):
+            if barriers and _BAR_COUNT.search(body):
                 traits.append("bar-red-thread-count")
             uses: tuple[str, ...] = ()
             if special:
@@ -375,7 +351,7 @@ class _Reader:
     def _numbers(self, body: bytes) -> tuple[int, ...]:
         """Indices of the distinct statements of a body, in order; new ones go into the table."""
         table = self.statements
-        ends = body.replace(b"::", _DOUBLE) if b"::" in body else body
+        ends = body.replace(b"::", _DOUBLE) if "double colon" in self.features else body
         found = dict.fromkeys(_STATEMENT.findall(b";" + ends.translate(_ENDS)))
         new = [statement for statement in found if statement not in table]
         if any(b"." not in statement and statement not in _PLAIN for statement in new):

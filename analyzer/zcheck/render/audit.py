@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import Any, cast
 
 import msgspec
 
 from zcheck.errors import InputError, UsageError
-from zcheck.model.audit import Audit
+from zcheck.model.audit import Audit, AuditRow
 from zcheck.model.report import SCHEMA
 from zcheck.render.normal import whole_strings
 from zcheck.render.options import RenderOptions
@@ -26,24 +26,44 @@ AUDIT_FORMATS: dict[str, tuple[str, bool]] = {
 }
 
 
-def render_audit(audit: Audit, fmt: str, options: RenderOptions | None = None) -> str:
-    """The audit in a format, ending in a line feed; raises UsageError for a format that does not exist."""
+def render_audit(audit: Audit, fmt: str, options: RenderOptions | None = None) -> Iterator[str]:
+    """The audit in a format, in pieces (JSON row by row: the text of very many rows need not fit into memory); the last
+    ends in a line feed. Raises UsageError for a format that does not exist."""
     if fmt not in AUDIT_FORMATS:
         raise UsageError(f"format {fmt!r} does not exist for an audit; choose one of {', '.join(AUDIT_FORMATS)}")
-    options = options or RenderOptions()
+    return _parts(audit, fmt, options or RenderOptions())
+
+
+def _parts(audit: Audit, fmt: str, options: RenderOptions) -> Iterator[str]:
     name, shared = AUDIT_FORMATS[fmt]
-    audit = whole_strings(audit)
+    frame = whole_strings(msgspec.structs.replace(audit, applications=()))
+    audit = msgspec.structs.replace(frame, applications=tuple(whole_strings(row) for row in audit.applications))
     if shared if options.redact is None else options.redact:
         audit = redact_product(audit, options.names)
     if not name:
-        return _json(audit)
+        yield from _json(audit)
+        return
     module = import_module(f"zcheck.render.{name}")
-    return cast("Callable[[Audit, RenderOptions], str]", module.render)(audit, options)
+    yield cast("Callable[[Audit, RenderOptions], str]", module.render)(audit, options)
 
 
-def _json(audit: Audit) -> str:
-    packed = msgspec.json.format(msgspec.json.encode(audit, order="deterministic"), indent=2)
-    return escape_json(packed.decode("utf-8")) + "\n"
+def _json(audit: Audit) -> Iterator[str]:
+    before, empty, after = _formatted(msgspec.structs.replace(audit, applications=())).partition('"applications": []')
+    if not audit.applications:
+        yield before + empty + after + "\n"
+        return
+    yield before + '"applications": ['
+    separator = "\n    "
+    for row in audit.applications:
+        # A line feed stands between values only; in strings it is escaped.
+        yield separator + _formatted(row).replace("\n", "\n    ")
+        separator = ",\n    "
+    yield "\n  ]" + after + "\n"
+
+
+def _formatted(value: Audit | AuditRow) -> str:
+    packed = msgspec.json.format(msgspec.json.encode(value, order="deterministic"), indent=2)
+    return escape_json(packed.decode("utf-8"))
 
 
 def audit_from_json(text: str | bytes, name: str = "audit") -> Audit:

@@ -19,6 +19,8 @@ import msgspec
 _UNSEEN = re.compile(
     "[\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
 )
+# JSON has escapes of its own for C0, and line feeds between values.
+_UNSEEN_IN_JSON = re.compile(_UNSEEN.pattern.replace("\x00-\x1f", ""))
 _ASCII_FORMS = str.maketrans(
     {
         "…": "...",
@@ -112,7 +114,6 @@ def mermaid_text(text: str) -> str:
 
 def escape_json(text: str) -> str:
     """The same JSON document with invisible and bidi characters as ``\\u`` escapes (they occur in strings only)."""
-    kept = re.compile(_UNSEEN.pattern.replace("\\x00-\\x1f", "").replace("\x00-\x1f", ""))
 
     def unit(match: re.Match[str]) -> str:
         code = ord(match.group())
@@ -121,7 +122,7 @@ def escape_json(text: str) -> str:
         code -= 0x10000
         return f"\\u{0xD800 + (code >> 10):04x}\\u{0xDC00 + (code & 0x3FF):04x}"
 
-    return kept.sub(unit, text)
+    return _UNSEEN_IN_JSON.sub(unit, text)
 
 
 def map_strings(value: T, change: Callable[[str], str]) -> T:
