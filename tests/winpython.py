@@ -222,9 +222,10 @@ def _install(folder: Path, requirements: Sequence[str]) -> None:
     )  # fmt: skip
 
 
-def build() -> Path:
-    """The folder of the finished interpreter with zcheck's dependencies, built once per set of pins; raises Missing."""
-    requirements = _dependencies()
+def build(*tools: str) -> Path:
+    """The folder of the finished interpreter with zcheck's dependencies and further ``tools``, built once per set of
+    pins; raises Missing."""
+    requirements = [*_dependencies(), *tools]
     key = json.dumps([WHEEL_SHA256, _LAUNCHER, _PRIMITIVES, sorted(_LEFT_OUT), sorted(requirements)])
     target = cache_dir() / "winpython" / hashlib.sha256(key.encode()).hexdigest()[:16]
     with _only_one(target):
