@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import corpus
+from zcheck.cli.cache_store import FactCache
 from zcheck.cli.content_scripts import ScriptReader
 from zcheck.discover import discover
 from zcheck.model.workload import ScriptMarks
@@ -97,7 +98,7 @@ def folder_of(tmp_path: Path, **texts: str) -> ScriptReader:
     (tmp_path / "app.exe").write_bytes(b"MZ")
     for name, text in texts.items():
         (tmp_path / f"{name}.py").write_text(text)
-    return ScriptReader(discover(tmp_path / "app.exe"), [])
+    return ScriptReader(discover(tmp_path / "app.exe"), [], FactCache(None))
 
 
 def read_of(reader: ScriptReader, tmp_path: Path) -> list[str]:
@@ -123,3 +124,17 @@ def test_what_a_program_imports_is_told_from_a_program_without_imports(tmp_path:
     files = discover(tmp_path / "app.exe").files
     assert reader.imported("app.exe", files, ["torch", "cupy"]) == {"torch": "b.py"}
     assert reader.imported("app.exe", files, ["cupy"]) == {}
+
+
+def test_a_second_run_takes_the_tree_from_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder_of(tmp_path, a="import torch\n", b="import torch\nx = torch.nn.Conv2d\n")
+    bundle = discover(tmp_path / "app.exe")
+    with FactCache(tmp_path / "facts.sqlite") as cache:
+        first = ScriptReader(bundle, [], cache).telling("app.exe", bundle.files)
+    monkeypatch.setattr("zcheck.parse.pyscript.read_script", lambda *_: pytest.fail("read again"))
+    with FactCache(tmp_path / "facts.sqlite") as cache:
+        assert ScriptReader(bundle, [], cache).telling("app.exe", bundle.files) == first
+        assert [facts.path for facts in first] == ["a.py", "b.py"]
+        (tmp_path / "b.py").write_text("import torch\n")
+        with pytest.raises(pytest.fail.Exception):
+            ScriptReader(bundle, [], cache).telling("app.exe", bundle.files)

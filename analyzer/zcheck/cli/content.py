@@ -14,6 +14,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from zcheck.cli.cache_store import FactCache
 from zcheck.cli.content_models import ModelReader, unread_models
 from zcheck.cli.content_scripts import ScriptReader
 from zcheck.cli.content_tables import app_rows, framework_file, workload_tables
@@ -42,9 +43,10 @@ _SET = re.compile(r"^\s*(?:@?set\s+\"?|export\s+|\$env:)([A-Za-z_]\w*)\s*=\s*\"?
 
 
 class ContentReader:
-    """Reads models and scripts of one bundle. ``releases``: the ZLUDA releases of the stacks in question."""
+    """Reads models and scripts of one bundle."""
 
-    def __init__(self, bundle: Bundle, releases: Sequence[str]) -> None:
+    def __init__(self, bundle: Bundle, releases: Sequence[str], cache: FactCache | None = None) -> None:
+        """``releases``: the ZLUDA releases of the stacks in question; ``cache`` keeps facts between runs."""
         self._bundle = bundle
         self._root = Path(bundle.root)
         self._releases = tuple(dict.fromkeys(releases))
@@ -54,7 +56,7 @@ class ContentReader:
         self._sightings: dict[int, list[Sighting]] = {}
         self.skipped: list[Skipped] = []
         self._models = ModelReader(bundle, self.skipped)
-        self._scripts = ScriptReader(bundle, self.skipped)
+        self._scripts = ScriptReader(bundle, self.skipped, cache or FactCache(None))
 
     def evidence(self, entry: str, facts: Mapping[str, PeFacts]) -> list[Item]:
         """Workload, Framework, Known and Use items for one entry. ``facts``: of the files that it reaches, by path."""

@@ -6,9 +6,11 @@ imports a package with a GPU side, only those that load a DLL or set a variable 
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
+from zcheck.cli.cache_store import FactCache
 from zcheck.cli.content_tables import INSTALLED, TESTS, foreign_packages, workload_tables
 from zcheck.collect.workload import on_gpu
 from zcheck.model.base import Skipped
@@ -24,8 +26,9 @@ SCRIPT_BYTES = 32 * 1024 * 1024
 class ScriptReader:
     """Reads scripts of one bundle, each once and within bounds; ``skipped`` gets what was left out."""
 
-    def __init__(self, bundle: Bundle, skipped: list[Skipped]) -> None:
+    def __init__(self, bundle: Bundle, skipped: list[Skipped], cache: FactCache) -> None:
         self._bundle = bundle
+        self._cache = cache
         self._root = Path(bundle.root)
         self._skipped = skipped
         self._facts: dict[str, ScriptFacts | None] = {}
@@ -119,8 +122,6 @@ class ScriptReader:
 
     def _script(self, file: BundleFile) -> ScriptFacts | None:
         if file.path not in self._facts:
-            from zcheck.parse.pyscript import read_script
-
             self._facts[file.path] = None
             if len(self._facts) > SCRIPTS_READ or self._bytes_read + file.size > SCRIPT_BYTES:
                 self._skipped.append(Skipped(file.path, "more scripts than are read"))
@@ -128,8 +129,18 @@ class ScriptReader:
             data = self._bytes(file.path)
             if data is not None:
                 self._bytes_read += len(data)
-                self._facts[file.path] = read_script(data, file.path)
+                self._facts[file.path] = self._read_one(data, file.path)
         return self._facts[file.path]
+
+    def _read_one(self, data: bytes, path: str) -> ScriptFacts:
+        key = self._cache.key("script", hashlib.sha256(data).hexdigest(), path)
+        kept = self._cache.value(key, ScriptFacts)
+        if kept is None:
+            from zcheck.parse.pyscript import read_script
+
+            kept = read_script(data, path)
+            self._cache.put_value(key, kept)
+        return kept
 
     def _bytes(self, path: str) -> bytes | None:
         from zcheck.parse.pyscript_marks import MAX_BYTES

@@ -93,7 +93,7 @@ def reading_of(bundle: Bundle, reader: Reader, stacks: Sequence[Stack], cache: F
 
     gpu = next((stack.gpu for stack in stacks if stack.gpu), None)
     device = DeviceReader([stack.zluda for stack in stacks], gpu, cache)
-    content = ContentReader(bundle, [stack.zluda for stack in stacks])
+    content = ContentReader(bundle, [stack.zluda for stack in stacks], cache)
     return EntryReading(bundle, reader, device, HiddenReader(cache), content)
 
 
