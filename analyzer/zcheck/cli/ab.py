@@ -125,14 +125,15 @@ def _run(
     no_check: bool,
     data_dir: Path | None,
 ) -> tuple[dict[str, list[str]], dict[str, int]]:
-    from zcheck.cli import run as running
     from zcheck.cli import run_facts as facts
+    from zcheck.cli.run import prepare
+    from zcheck.cli.run_output import say
     from zcheck.launch import default_data_dir, execute, refuse
     from zcheck.launch.ab import interleaved
 
     plans = {}
     for side, (folder, release, hip) in sides.items():
-        prepared = running._prepare(
+        prepared = prepare(
             app, arguments, release, folder, None, None, None, hip, None, gpu_index, None, strategy, None, False,
             anyway, False, no_check, None,
         )  # fmt: skip
@@ -143,16 +144,16 @@ def _run(
     failed = {"A": 0, "B": 0}
     for number, side in interleaved(runs):
         situation, plan, _, _ = plans[side]
-        done = execute(plan, data, rules, situation.system.variables, timeout=timeout, said=running.say)
+        done = execute(plan, data, rules, situation.system.variables, timeout=timeout, said=say)
         if done.exit.interrupted:
             raise typer.Exit(130)
         if done.exit.code or done.exit.timed_out:
             failed[side] += 1
             why = done.first_error.text if done.first_error else done.exit.meaning
-            running.say(f"run {number + 1} of {side} failed: {why}")
+            say(f"run {number + 1} of {side} failed: {why}")
             continue
         outputs[side].append("\n".join(_read(Path(done.logs) / name) for name in ("stdout.txt", "stderr.txt")))
-        running.say(f"run {number + 1} of {side}: {done.exit.seconds:.1f} s")
+        say(f"run {number + 1} of {side}: {done.exit.seconds:.1f} s")
     return outputs, failed
 
 
