@@ -84,7 +84,11 @@ def test_stage_serves_a_plugin_in_a_folder_of_its_own(host: Host) -> None:
 def test_children_inherit_the_path(host: Host) -> None:
     program = host.put("parent.exe")
     host.put("dynamic.exe", "child")
-    result = host.run(program, strategy="path")
+    for _ in range(3):  # Wine now and then loses a write while somebody reads the writer's memory, see winprograms.py
+        result = host.run(program, strategy="path")
+        assert result.code == 0, result.err
+        if result.out:
+            break
     assert "[zluda]" in result.out, result.err
 
 
