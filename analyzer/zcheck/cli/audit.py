@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from zcheck.cli.ignores import Ignore
     from zcheck.model.audit import Application
     from zcheck.model.base import Skipped
+    from zcheck.model.host import Host
     from zcheck.model.report import Verdict
     from zcheck.model.stack import Stack
 
@@ -67,6 +68,12 @@ def audit(
         ),
     ] = None,
     cache: Annotated[bool, typer.Option(help="Keep facts and rows for later runs.")] = True,
+    host: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option(
+            "--host", metavar="FILE_OR_ROOT", help="JSON of zcheck host for the PC they would run on; none by itself."
+        ),
+    ] = None,
     fail_on: FailOn = None,
     baseline: Baseline = None,
     redact: Redact = None,
@@ -77,7 +84,7 @@ def audit(
     from zcheck.cli.audit_rows import merge
     from zcheck.cli.config import load
     from zcheck.cli.data import coverage
-    from zcheck.cli.known_pc import NO_PC
+    from zcheck.cli.known_pc import NO_PC, known_pc
     from zcheck.cli.settings import chosen_stacks, fail_level, settings_said
     from zcheck.discover import find_applications
     from zcheck.model.report import VERDICTS
@@ -98,13 +105,16 @@ def audit(
         raise UsageError("--jobs takes one process or more")
     outputs = out.outputs_of(output or ())
     stacks = chosen_stacks(coverage(), config, zluda, launch_mode, hip_sdk, gpu, stack)
+    pc = known_pc(host, None) if host is not None else None
+    if pc is not None:
+        stacks = pc.over(stacks, zluda, hip_sdk, gpu, stack or config.stacks)
     before = out.read_audit(since) if since else None
     known = out.read_audit(Path(baseline or config.audit_baseline)) if baseline or config.audit_baseline else None
     found, skipped = find_applications(folder)
     if not found:
         raise UsageError(f"{folder.name or folder} holds no Windows program or library to judge")
     pages = any(name == "html" for name, _ in outputs)
-    tasks = _tasks(folder, found, stacks, config.ignores, pages)
+    tasks = _tasks(folder, found, stacks, config.ignores, pages, pc.host if pc is not None else None)
     results, complete = _run(tasks, jobs, cluster, cache)
     rows = merge(
         made
@@ -125,7 +135,7 @@ def audit(
         sort=sort,
         only=wanted,
         complete=complete,
-        assumptions=(NO_PC, *settings_said(config)),
+        assumptions=(*(pc.shown.said if pc is not None else (NO_PC,)), *settings_said(config)),
         before=before,
     )
     how = out.options(redact, verbose)
@@ -140,7 +150,12 @@ def audit(
 
 
 def _tasks(
-    folder: Path, found: Sequence[Application], stacks: Sequence[Stack], ignores: Sequence[Ignore], pages: bool
+    folder: Path,
+    found: Sequence[Application],
+    stacks: Sequence[Stack],
+    ignores: Sequence[Ignore],
+    pages: bool,
+    host: Host | None,
 ) -> list[Task]:
     from zcheck.cli.audit_task import Task
     from zcheck.discover import bundles
@@ -160,6 +175,7 @@ def _tasks(
                     pages=pages,
                     size=application.size,
                     files=len(application.files),
+                    host=host,
                 )
             )
     return tasks

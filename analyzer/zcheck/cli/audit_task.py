@@ -6,7 +6,6 @@ import contextlib
 import datetime
 import hashlib
 import os
-import re
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,19 +13,20 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from zcheck.cli.audit_rows import joined_versions, merge
+from zcheck.cli.audit_row import broken_row, place_of, row_of
+from zcheck.cli.audit_rows import merge
 from zcheck.cli.cache_store import FactCache, default_path
 from zcheck.cli.ignores import Ignore
 from zcheck.errors import ZcheckError
-from zcheck.model.audit import ApplicationKind, AuditFinding, AuditRow
+from zcheck.model.audit import ApplicationKind, AuditRow
 from zcheck.model.base import Record, Skipped
 from zcheck.model.bundle import Bundle
-from zcheck.model.finding import REACHES, SEVERITIES
-from zcheck.model.report import Report, StackReport
+from zcheck.model.host import Host
+from zcheck.model.report import Report
 from zcheck.model.stack import Stack
 
 if TYPE_CHECKING:
-    from zcheck.cli.entry import Analysis
+    from zcheck.cli.known_pc import KnownPc
     from zcheck.cli.pipeline import Reader
 
 ENVIRONMENT_MODULES = 4_000
@@ -36,7 +36,8 @@ ENVIRONMENT_ENTRIES = 64
 
 
 class Task(Record, frozen=True):
-    """``number`` is the order of the pieces; ``place`` the application's folder relative to the audited one."""
+    """``number`` is the order of the pieces; ``place`` the application's folder relative to the audited one; ``host``
+    the PC to judge for, if one is known."""
 
     number: int
     place: str
@@ -47,6 +48,7 @@ class Task(Record, frozen=True):
     pages: bool = False
     size: int = 0
     files: int = 0
+    host: Host | None = None
 
 
 class TaskResult(Record, frozen=True):
@@ -77,7 +79,7 @@ def _key(task: Task) -> str | None:
     """The key of a bundle's rows: all its files by their quick keys; None where these are not sure."""
     from zcheck.cli.cache_version import data_version
 
-    about = (task.place, task.kind, task.bundle, task.stacks, task.ignores)
+    about = (task.place, task.kind, task.bundle, task.stacks, task.ignores, task.host)
     # Not as msgpack: what it leaves out as a default depends on which object a string is, and so on the process.
     digest = hashlib.sha256(repr(about).encode("utf-8", "surrogatepass"))
     if any(ignore.until for ignore in task.ignores):
@@ -111,6 +113,7 @@ def _judge(task: Task, cache: FactCache) -> TaskResult:
     from zcheck.cli.progress import Progress
     from zcheck.judge import FAIL_ON, exit_code
 
+    pc = _pc(task.host)
     reader = Reader(task.bundle, Progress(), cache)
     skipped = list(task.bundle.skipped)
     made: list[tuple[AuditRow, tuple[int, ...], str]] = []
@@ -122,21 +125,21 @@ def _judge(task: Task, cache: FactCache) -> TaskResult:
         try:
             reader.read(entry, must=True)
             analysis = reading.analyse(entry)
-            report = judge_analysis(analysis, task.stacks, entry, ignores=task.ignores)
+            report = judge_analysis(analysis, task.stacks, entry, pc, ignores=task.ignores)
         except (ZcheckError, OSError, MemoryError, RecursionError, ValueError, ArithmeticError, LookupError) as error:
             # One file that no reader was ready for costs its row, not the audit.
             reason = error.message if isinstance(error, ZcheckError) else f"{type(error).__name__}: {error}"
-            made.append((_broken(task, entry, reason), tuple(3 for _ in FAIL_ON), ""))
+            made.append((broken_row(task, entry, reason), tuple(3 for _ in FAIL_ON), ""))
             continue
         codes = tuple(exit_code(report.stacks, level) for level in FAIL_ON)
         page = _page(report) if task.pages else ""
-        made.append((_row(task, entry, analysis, report), codes, page))
+        made.append((row_of(task, entry, analysis, report), codes, page))
     rows = merge(made)
     known = {row.path for row, _, _ in made}
     skipped += [
-        Skipped(path=_join(task.place, item.path), reason=item.reason)
+        Skipped(path=place_of(task, item.path), reason=item.reason)
         for item in (*reader.skipped,)
-        if _join(task.place, item.path) not in known
+        if place_of(task, item.path) not in known
     ]
     return TaskResult(
         number=task.number,
@@ -147,8 +150,12 @@ def _judge(task: Task, cache: FactCache) -> TaskResult:
     )
 
 
-def _join(place: str, path: str) -> str:
-    return f"{place}/{path}" if place else path
+def _pc(host: Host | None) -> KnownPc | None:
+    if host is None:
+        return None
+    from zcheck.cli.known_pc import KnownPc
+
+    return KnownPc.of(host)
 
 
 def _entries(task: Task, reader: Reader) -> tuple[Sequence[str], list[Skipped]]:
@@ -168,121 +175,6 @@ def _page(report: Report) -> str:
     from zcheck.render import RenderOptions, render
 
     return render(report, "html", RenderOptions(redact=None, names=local_names()))
-
-
-def _broken(task: Task, entry: str, reason: str) -> AuditRow:
-    from zcheck.model.text import shown
-
-    ids = [stack.id for stack in task.stacks]
-    return AuditRow(
-        path=_join(task.place, entry),
-        application=task.place,
-        kind=task.kind,
-        programs=(entry,),
-        verdict=dict.fromkeys(ids, "unknown"),
-        workload={},
-        top_cause=shown(reason),
-        cause_id="",
-        causes=dict.fromkeys(ids, ""),
-        first_action="Look whether the file is whole; it could not be read.",
-        blockers=dict.fromkeys(ids, 0),
-        risks=dict.fromkeys(ids, 0),
-        cuda="",
-        frameworks=(),
-        size=task.size,
-        files=task.files,
-        problem=shown(reason),
-    )
-
-
-def _row(task: Task, entry: str, analysis: Analysis, report: Report) -> AuditRow:
-    first = report.stacks[0]
-    decides = {stack.id: _deciding(stack) for stack in report.stacks}
-    cause = decides[first.id]
-    return AuditRow(
-        path=_join(task.place, entry),
-        application=task.place,
-        kind=task.kind,
-        programs=(entry,),
-        verdict={stack.id: stack.verdict for stack in report.stacks},
-        workload=dict(first.workload),
-        top_cause=cause.title if cause else "",
-        cause_id=cause.id if cause else "",
-        causes={key: found.id if found else "" for key, found in decides.items()},
-        first_action=first.actions[0] if first.actions else "",
-        blockers={stack.id: sum(f.severity == "blocker" for f in stack.findings) for stack in report.stacks},
-        risks={stack.id: sum(f.severity == "risk" for f in stack.findings) for stack in report.stacks},
-        cuda=cuda_version(analysis),
-        frameworks=report.frameworks,
-        size=task.size,
-        files=task.files,
-        findings=_findings(report),
-    )
-
-
-def _deciding(stack: StackReport) -> AuditFinding | None:
-    """The finding behind a verdict: the surest blocker, else the first risk or setup step, or the limitation."""
-    if stack.verdict in ("no-cuda", "likely", "verified"):
-        return None
-    findings = list(stack.findings)
-    if stack.verdict == "unknown":
-        findings = [f for f in findings if f.limitation] or findings
-    if stack.verdict == "blocked":
-        sure = ("load", "init", "called")
-        findings = [f for f in findings if f.severity == "blocker" and f.reach in sure] or findings
-    if not findings or (stack.verdict != "unknown" and all(f.severity == "note" for f in findings)):
-        return None
-    # A finding that comes first because the PC fails before the program stays first; the sort keeps order else.
-    best = max(findings, key=lambda f: (f.first, SEVERITIES.index(f.severity), REACHES.index(f.reach)))
-    return AuditFinding(best.id, best.title, best.reach, {stack.id: best.severity})
-
-
-def _findings(report: Report) -> tuple[AuditFinding, ...]:
-    found: dict[tuple[str, bool], AuditFinding] = {}
-    for stack in report.stacks:
-        for ignored, findings in ((False, stack.findings), (True, stack.ignored)):
-            for finding in findings:
-                old = found.get((finding.id, ignored))
-                severity = dict(old.severity) if old else {}
-                reach = finding.reach
-                if old and REACHES.index(old.reach) > REACHES.index(reach):
-                    reach = old.reach
-                if SEVERITIES.index(finding.severity) >= SEVERITIES.index(severity.get(stack.id, "note")):
-                    severity[stack.id] = finding.severity
-                found[(finding.id, ignored)] = AuditFinding(finding.id, finding.title, reach, severity, ignored)
-    order = sorted(found.values(), key=lambda f: (-max(SEVERITIES.index(s) for s in f.severity.values()), f.id))
-    return tuple(order)
-
-
-_RUNTIME = re.compile(r"CUDA (\d+\.\d+)[\d.]* Runtime", re.I)
-_DLL = re.compile(r"(?:lib)?(cudart|cublas|cublaslt|nvrtc)(?:64|32)?_(\d+)(?:_\d+)?\.dll", re.I)
-
-
-def cuda_version(analysis: Analysis) -> str:
-    """The CUDA version that a program was built with: of its runtime (major.minor), else as far as DLL names tell."""
-    from zcheck.model.evidence import FileFact, Framework, Use
-
-    names: set[str] = set()
-    said: list[str] = []
-    runtimes: set[str] = set()
-    for item in analysis.evidence.items:
-        if isinstance(item, Framework) and item.cuda:
-            said.append(item.cuda)
-        elif isinstance(item, FileFact):
-            runtimes.update(_RUNTIME.findall(item.description))
-            names.add(item.name)
-        elif isinstance(item, Use) and item.kind != "mention":
-            names.add(item.dll)
-    return joined_versions([*said, *runtimes] or [v for name in names if (v := _of_name(name))])
-
-
-def _of_name(dll: str) -> str:
-    """``cudart64_110.dll`` → 11.0, ``cublas64_12.dll`` → 12 (NVIDIA's names: two digits are a major version)."""
-    match = _DLL.fullmatch(dll)
-    if match is None:
-        return ""
-    digits = match.group(2)
-    return digits if len(digits) < 3 else f"{digits[:-1]}.{digits[-1]}"
 
 
 # --- in another process -------------------------------------------------------------------------------------------
@@ -385,5 +277,5 @@ def lost_result(task: Task, reason: str) -> TaskResult:
     """What stands for a piece whose process ended."""
     from zcheck.judge import FAIL_ON
 
-    rows = tuple(_broken(task, entry, reason) for entry in task.bundle.entries[:1])
+    rows = tuple(broken_row(task, entry, reason) for entry in task.bundle.entries[:1])
     return TaskResult(task.number, rows, tuple(tuple(3 for _ in FAIL_ON) for _ in rows))

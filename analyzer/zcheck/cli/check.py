@@ -122,9 +122,7 @@ def check(
     stacks = chosen_stacks(coverage(), config, zluda, launch_mode, hip_sdk, gpu, stack)
     pc = known_pc(host, zluda_dir)
     if pc is not None:
-        whole = bool(stack or config.stacks)
-        named = {"zluda": bool(zluda) or whole, "hip_sdk": bool(hip_sdk) or whole, "gpu": bool(gpu) or whole}
-        stacks = pc.over(stacks, named)
+        stacks = pc.over(stacks, zluda, hip_sdk, gpu, stack or config.stacks)
     if (app is None) == (saved is None):
         raise UsageError("name a program or folder to check (zcheck app.exe), or a saved file with --from")
     analyses: list[Analysis]

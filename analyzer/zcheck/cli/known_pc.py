@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,6 +25,11 @@ class KnownPc:
     host: Host
     shown: StackOverrides
 
+    @classmethod
+    def of(cls, host: Host) -> KnownPc:
+        """A PC that was read, as a check uses it."""
+        return cls(host, stack_overrides(host))
+
     @property
     def document(self) -> dict[str, object]:
         """The PC as the report's ``host``."""
@@ -35,13 +40,17 @@ class KnownPc:
         """What of the PC bears on a program on this stack."""
         return host_evidence(self.host, stack)
 
-    def over(self, stacks: Sequence[Stack], given: Mapping[str, bool]) -> tuple[Stack, ...]:
-        """The stacks with what the PC shows, except for the fields that the user named (``given``)."""
+    def over(
+        self, stacks: Sequence[Stack], zluda: object, hip_sdk: object, gpu: object, whole: object
+    ) -> tuple[Stack, ...]:
+        """The stacks with what the PC shows, except for what the user named: each option's value is given, ``whole``
+        for all of a stack."""
+        given = {"zluda": bool(zluda or whole), "hip_sdk": bool(hip_sdk or whole), "gpu": bool(gpu or whole)}
         shown = self.shown
         shown = StackOverrides(
-            gpu="" if given.get("gpu") else shown.gpu,
-            hip_sdk="" if given.get("hip_sdk") else shown.hip_sdk,
-            zluda="" if given.get("zluda") else shown.zluda,
+            gpu="" if given["gpu"] else shown.gpu,
+            hip_sdk="" if given["hip_sdk"] else shown.hip_sdk,
+            zluda="" if given["zluda"] else shown.zluda,
         )
         return tuple(dict.fromkeys(shown.apply(stack) for stack in stacks))
 
@@ -68,4 +77,4 @@ def known_pc(where: Path | None, zluda_dir: str | None) -> KnownPc | None:
         if where is None and not zluda_dir:
             return None
         raise
-    return KnownPc(host, stack_overrides(host))
+    return KnownPc.of(host)
