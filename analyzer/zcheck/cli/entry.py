@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from zcheck.cli.data import coverage, name_lookups, windows_dlls
 from zcheck.cli.hidden import HiddenReader, archive_items, linked_runtime
+from zcheck.cli.unreached import below, cuda_users
 from zcheck.coverage import runtime_start
 from zcheck.errors import UsageError
 from zcheck.model.base import Skipped
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 _AMD_NAME = re.compile(r"rocm|hip|vulkan|opencl|directml|dml", re.I)
 _VARIANTS_READ = 16
 _CHILDREN_READ = 16
+_NAMED = 3
+"""libraries named in one sentence"""
 
 
 @dataclass
@@ -110,7 +113,7 @@ class EntryReading:
         graph = resolver.graph()
         facts = _read(resolver.facts)
         known = collect(graph, facts, name_lookups())
-        extra: list[Item] = [*self._runtime_itself(entry, facts), *self._variants(facts)]
+        extra: list[Item] = [*self._runtime_itself(entry, facts), *self._itself(entry), *self._variants(facts)]
         extra += self._content.evidence(entry, facts)
         reports: list[DeviceCodeReport] = []
         for file in (item for item in known.items if isinstance(item, FileFact)):
@@ -127,7 +130,8 @@ class EntryReading:
             extra += archive_items(self._root / entry, known.target, facts[entry])
         evidence = collect(graph, facts, name_lookups(), extra)
         if not any(is_cuda(use.dll) for use in evidence.uses()):
-            evidence = collect(graph, facts, name_lookups(), [*extra, *self._children(entry, known.target, names)])
+            more = self._children(entry, known.target, names) or self._not_reached(entry, known.target, facts)
+            evidence = collect(graph, facts, name_lookups(), [*extra, *more])
         return Analysis(
             entry=entry,
             evidence=evidence,
@@ -228,6 +232,24 @@ class EntryReading:
             return []
         note = f"it starts {', '.join(using)}, which uses CUDA; run zcheck on that"
         return [Limitation("script-launcher", name, note)]
+
+    def _not_reached(self, entry: str, name: str, reached: Mapping[str, PeFacts]) -> list[Limitation]:
+        """For a program without CUDA of its own: libraries in its folder and below that use CUDA."""
+        if not entry.lower().endswith(".exe"):
+            return []
+        using = cuda_users(below(self._bundle, entry), reached, self._reader)
+        if not using:
+            return []
+        more = f" and {len(using) - _NAMED} more use" if len(using) > _NAMED else " uses" if len(using) == 1 else " use"
+        return [Limitation("not-reached", name, f"{', '.join(using[:_NAMED])}{more} CUDA")]
+
+    def _itself(self, entry: str) -> list[Limitation]:
+        """For an entry that is a CUDA library: it says nothing about what a program needs."""
+        name = entry.rpartition("/")[2]
+        library = coverage().library_of(name)
+        if library is None:
+            return []
+        return [Limitation("vendor-library", name, f"a CUDA library itself ({library})")]
 
     def _variants(self, reached: Mapping[str, PeFacts]) -> list[OwnPath]:
         """Own AMD paths among the bundle's files that this entry does not reach and whose names promise one."""

@@ -12,7 +12,7 @@ import msgspec
 from zcheck.cli.cache_store import FactCache
 from zcheck.cli.data import coverage
 from zcheck.model.base import DEFAULT_LIMITS, Problem
-from zcheck.model.evidence import FileFact, Item, Limitation, Use
+from zcheck.model.evidence import STATIC_RUNTIME, FileFact, Item, Limitation, Use
 from zcheck.model.facts import PeFacts
 from zcheck.model.hidden import HiddenFacts
 
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 PEEK = msgspec.structs.replace(DEFAULT_LIMITS, total_payload=1024 * 1024 * 1024)
 """bounds for a look into a one-file program: a gigabyte unpacked says enough, and a bomb ends there"""
-STATIC_RUNTIME = "cudart_static.lib"
-"""the name of NVIDIA's static runtime, under which a linked-in runtime stands in the evidence"""
 
 
 @lru_cache(maxsize=1)

@@ -18,7 +18,7 @@ from zcheck.coverage.frameworks import framework_names, operator_answers
 from zcheck.coverage.hip_needs import missing_components
 from zcheck.coverage.measured import Measured, measured_of, runtime_version
 from zcheck.model.coverage import Component, HipSdk, Release, ReleaseLibrary
-from zcheck.model.evidence import Evidence, FileFact, Use
+from zcheck.model.evidence import STATIC_RUNTIME, Evidence, FileFact, Use
 from zcheck.model.stack import Answers, FunctionAnswer, LibraryAnswer, Stack
 
 _FORKS = 1000
@@ -36,6 +36,9 @@ class _Asked:
     functions: tuple[str, ...]
     operators: bool = False
     """a framework's DLL: the functions are C++ operators, and the library id is the framework's operator table"""
+
+
+_NOT_BESIDE = "it loads nvcuda.dll from System32 only"
 
 
 def answer(
@@ -90,7 +93,9 @@ def _answer(
             functions += _replaced(database, release, table or asked.library, asked, library)
         elif asked.library == "cudart":
             versions = measured.versions(_runtime(evidence, asked.dll))
-            library = msgspec.structs.replace(library, start_fails=measured.start_fails(versions))
+            # launcher.md, finding 2 (measured under Wine): the runtime looks for the driver in System32 only.
+            why = _NOT_BESIDE if stack.launch_mode == "staged" else measured.start_fails(versions)
+            library = msgspec.structs.replace(library, start_fails=why)
             functions += [measured.runtime(name, versions) for name in asked.functions]
         else:
             functions += _not_replaced(database, measured, evidence, asked, library)
@@ -133,7 +138,8 @@ def _asked(database: Database, evidence: Evidence) -> list[_Asked]:
     asked = []
     for dll, group in uses.items():
         operators = frameworks.operators_of(dll)
-        library = operators or database.library_of(dll)
+        # A linked-in runtime starts, and fails to, like the DLL.
+        library = operators or ("cudart" if dll == STATIC_RUNTIME else database.library_of(dll))
         if library is not None:
             in_bundle = any(fnmatchcase(file, dll) for file in files) or any(use.found == "bundle" for use in group)
             names = tuple(dict.fromkeys(use.function for use in group if use.function))

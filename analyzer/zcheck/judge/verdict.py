@@ -63,7 +63,8 @@ def _verdict(evidence: Evidence, answers: Answers, findings: Sequence[Finding]) 
     if seen and not answers.release_read:
         return "unknown"
     limited = any(isinstance(item, Limitation) for item in evidence.items) or any(f.limitation for f in findings)
-    if limited and not _judgeable(evidence, answers):
+    itself = any(isinstance(item, Limitation) and item.kind == "vendor-library" for item in evidence.items)
+    if itself or (limited and not _judgeable(evidence, answers)):
         return "unknown"
     if not seen:
         return "no-cuda"

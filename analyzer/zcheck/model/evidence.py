@@ -126,6 +126,10 @@ class OwnPath(Record, frozen=True, tag="own-path"):
     note: str = ""
 
 
+STATIC_RUNTIME = "cudart_static.lib"
+"""the name of NVIDIA's static runtime, under which a linked-in runtime stands in the evidence"""
+
+
 class Limitation(Record, frozen=True, tag="limitation"):
     """Why a file could not be judged: packed, one-file-archive, script-launcher, partly-read, nothing-visible …"""
 
