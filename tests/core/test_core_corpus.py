@@ -65,9 +65,9 @@ def test_numpy_has_no_cuda(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("package", "file", "release", "verdict"),
     [
-        ("nvidia-cuda-runtime-cu12", "nvidia/cuda_runtime/bin/cudart64_12.dll", "v6", "likely"),
+        ("nvidia-cuda-runtime-cu12", "nvidia/cuda_runtime/bin/cudart64_12.dll", "v6", "unknown"),
         ("nvidia-cuda-runtime-cu12", "nvidia/cuda_runtime/bin/cudart64_12.dll", "v4", "blocked"),
-        ("nvidia-cuda-runtime-cu11", "nvidia/cuda_runtime/bin/cudart64_110.dll", "v6", "likely"),
+        ("nvidia-cuda-runtime-cu11", "nvidia/cuda_runtime/bin/cudart64_110.dll", "v6", "unknown"),
         ("nvidia-cuda-runtime-cu11", "nvidia/cuda_runtime/bin/cudart32_110.dll", "v6", "blocked"),
         ("nvidia-cuda-runtime", "nvidia/cu13/bin/x86_64/cudart64_13.dll", "v6", "blocked"),
         ("nvidia-cuda-runtime", "nvidia/cu13/bin/x86_64/cudart64_13.dll", "v5", "blocked"),

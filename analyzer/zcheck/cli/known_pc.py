@@ -5,12 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 import msgspec
 
+from zcheck.cli.data import coverage
 from zcheck.errors import UsageError, ZcheckError
-from zcheck.host import StackOverrides, host_evidence, stack_overrides
+from zcheck.host import StackOverrides, host_evidence, named_gpu_facts, stack_overrides
 from zcheck.model.evidence import HostFact
 from zcheck.model.host import Host
 from zcheck.model.stack import Stack
@@ -78,3 +80,13 @@ def known_pc(where: Path | None, zluda_dir: str | None) -> KnownPc | None:
             return None
         raise
     return KnownPc.of(host)
+
+
+@lru_cache(maxsize=64)
+def named_gpu(stack: Stack) -> tuple[HostFact, ...]:
+    """What the tables say of the GPU target that a stack names, where no PC is known."""
+    if not stack.gpu:
+        return ()
+    from zcheck.cli.host_tables import host_tables
+
+    return named_gpu_facts(stack, host_tables(coverage()))

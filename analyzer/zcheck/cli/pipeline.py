@@ -17,6 +17,7 @@ from zcheck.cli.data import coverage, rule_set
 from zcheck.cli.entry import Analysis, EntryReading
 from zcheck.cli.hidden import HiddenReader
 from zcheck.cli.ignores import Ignore, split
+from zcheck.cli.known_pc import named_gpu
 from zcheck.cli.progress import Progress
 from zcheck.errors import InputError
 from zcheck.model.base import Skipped
@@ -146,8 +147,9 @@ def judge_analysis(
     today = datetime.date.today()
     for stack in stacks:
         evidence = analysis.evidence
-        if pc is not None:
-            evidence = msgspec.structs.replace(evidence, items=(*evidence.items, *pc.facts(stack)))
+        about_gpu = pc.facts(stack) if pc is not None else named_gpu(stack)
+        if about_gpu:
+            evidence = msgspec.structs.replace(evidence, items=(*evidence.items, *about_gpu))
         answers = answer(
             database, stack, evidence, pc.shown.components if pc else (), pc.shown.components_missing if pc else ()
         )

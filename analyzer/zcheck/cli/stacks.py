@@ -30,11 +30,20 @@ def stacks_of(
         raise UsageError(f"launch mode {launch_mode!r} does not exist; choose zluda-exe or staged")
     if gpu is not None and not _GFX.fullmatch(gpu):
         raise UsageError(f"GPU {gpu!r} is no target name such as gfx1100; zcheck host shows the target of your card")
+    if gpu is not None:
+        _known_gpu(database, gpu)
     sdk = base.hip_sdk if hip_sdk is None else hip_sdk
     database.hip_sdk(sdk)
     mode: LaunchMode = launch_mode or base.launch_mode  # type: ignore[assignment]
     tags = [database.resolve_release(name).tag for name in zluda] or [base.zluda]
     return tuple(Stack(tag, mode, sdk, gpu or base.gpu) for tag in dict.fromkeys(tags))
+
+
+def _known_gpu(database: Database, gpu: str) -> None:
+    rows = database.query("SELECT gfx FROM gfx UNION SELECT gfx FROM gfx_extra UNION SELECT gfx FROM pci_gpu")
+    names = sorted({row[0] for row in rows if row[0]}, key=lambda name: (len(name), name))
+    if gpu not in names:
+        raise UsageError(f"nothing is known of a GPU {gpu!r}; known are {', '.join(names)}")
 
 
 def _named(database: Database, name: str) -> Stack:

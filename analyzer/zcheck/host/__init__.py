@@ -5,6 +5,7 @@
 """
 
 from zcheck.host.evidence import StackOverrides, host_evidence, stack_overrides
+from zcheck.host.named_gpu import named_gpu_facts
 from zcheck.host.reader import HIPINFO_TIMEOUT, read_host
 from zcheck.host.saved import load_host, people
 
@@ -13,6 +14,7 @@ __all__ = [
     "StackOverrides",
     "host_evidence",
     "load_host",
+    "named_gpu_facts",
     "people",
     "read_host",
     "stack_overrides",

@@ -126,7 +126,7 @@ def host_evidence(host: Host, stack: Stack) -> tuple[HostFact, ...]:
         if check.key == "gpu-support" and adapter is not None:
             continue
         fact = _fact(check)
-        if check.key == "gpu-zluda" and check.value == "not supported" and _tolerant(stack):
+        if check.key == "gpu-zluda" and check.value == "not supported" and tolerant(stack):
             fact = msgspec.structs.replace(fact, value="off the list")
         facts.append(fact)
     if adapter is not None and adapter.gfx and stack.hip_sdk != "therock":
@@ -136,7 +136,7 @@ def host_evidence(host: Host, stack: Stack) -> tuple[HostFact, ...]:
     return tuple(dict.fromkeys(facts))
 
 
-def _tolerant(stack: Stack) -> bool:
+def tolerant(stack: Stack) -> bool:
     """Whether this ZLUDA starts on GPUs older than its list: v3 and the fork of it do, v4 and later do not."""
     return stack.zluda == "v3" or stack.zluda.startswith("lshqqytiger")
 
