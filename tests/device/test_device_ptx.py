@@ -230,3 +230,26 @@ _BODY = st.recursive(
 def test_agrees_with_a_slow_reading(body: str) -> None:
     found = one(body)
     assert list(found) == slowly(body)
+
+
+@pytest.mark.parametrize("gap", [" ", "\t", "\n", "\r\n", "\v", "/* c */", "// c\n"])
+def test_a_location_ends_without_a_semicolon_however_it_is_spaced(gap: str) -> None:
+    assert one(f".loc{gap}1 2 3\nadd.s32 %r1,%r2,%r3;\nret;") == ("add.s32", "ret")
+
+
+@pytest.mark.parametrize("gap", [" ", "\t", "\n", "/* c */"])
+def test_shared_memory_is_counted_however_it_is_spaced(gap: str) -> None:
+    text = ptx("", f".visible .entry k()\n{{\n.shared{gap}.align 4 .b8 x[1024];\nret;\n}}\n")
+    assert function(read_ptx(text), "k").shared == 1024
+
+
+def test_a_directive_behind_shared_is_seen() -> None:
+    assert ".callprototype" in one(".shared .callprototype; ret;")
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize(
+    "text", ["{" * 2_000_000, "{}" * 300_000, "{" + "{}" * 1_000_000, "{" * 1000 + "}" * 2_000_000], ids=range(4)
+)
+def test_braces_without_end_are_over_soon(text: str) -> None:
+    read_ptx(ptx() + text.encode())  # pytest's own time limit is the test

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import io
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from zcheck.cli.hidden import name_tables
 from zcheck.parse import anchors, strings
 from zcheck.parse.anchors import Anchors
 
@@ -73,3 +76,19 @@ def test_an_anchor_that_another_one_hides_is_looked_at(text: bytes) -> None:
 def test_names_that_run_into_each_other_behind_ncc_are_found() -> None:
     text = b"lorem ipsum " * 20 + b"nccudaMalloc" + b" dolor sit amet" * 20
     assert any("cudaMalloc" in token.text and token.joined for token in strings.piece_tokens(text, 0, len(text), 0))
+
+
+def test_a_text_that_repeats_an_anchor_is_left_out_and_told() -> None:
+    text = b"\0cudaMalloc\0" + b"cu" * (1 << 18) + b"\0cudaFree\0"
+    dense: list[int] = []
+    found = {token.text for token in strings.piece_tokens(text, 0, len(text), 0, dense)}
+    assert dense and "cudaFree" in found
+    facts = strings.scan_file(io.BytesIO(text), "a.dll", None, name_tables())
+    assert any(problem.partial and "repeat" in problem.reason for problem in facts.problems)
+
+
+def test_presence_is_told_for_dense_texts_too() -> None:
+    anchors = Anchors((b"::", b"bar.red", b"rare"))
+    assert anchors.present(b"::" * 100_000 + b"bar.red") == {0, 1}
+    assert anchors.present(b"x" * 100_000 + b"rare") == {2}
+    assert anchors.present(b"") == set()

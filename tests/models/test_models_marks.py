@@ -47,10 +47,16 @@ def promised(data: bytes, path: str = "a.py") -> None:
         "from ctypes import CDLL as load\nload('cublas64_12.dll')",
         "import ctypes\nctypes.windll.LoadLibrary('A.DLL')",
         "import glob\nglob.glob('lib/*.PYD')",
+        "import \uff54orch\ntorch.nn.Conv2d(1, 1, 1)",
+        "# coding: utf-7\nimport +AHQ-orch",
+        "import ctypes\nctypes.CDLL('cufft64' '_11.d' 'll')",
+        "import ctypes\nctypes.CDLL('nvcuda\\x2edll')",
+        "import glob\nglob.glob('*.d' 'll')",
+        "import os\nos.\uff45nviron['A'] = 'b'",
     ],
 )
 def test_each_way_to_write_it_is_seen(text: str) -> None:
-    data = text.encode("latin-1")
+    data = text.encode("latin-1" if "latin-1" in text else "utf-8")
     facts = read_script(data, "a.py")
     assert facts.imports, "the case says nothing"
     promised(data)
@@ -138,3 +144,18 @@ def test_a_second_run_takes_the_tree_from_the_cache(tmp_path: Path, monkeypatch:
         (tmp_path / "b.py").write_text("import torch\n")
         with pytest.raises(pytest.fail.Exception):
             ScriptReader(bundle, [], cache).telling("app.exe", bundle.files)
+
+
+def test_what_failed_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder_of(tmp_path, a="import torch\n")
+    bundle = discover(tmp_path / "app.exe")
+
+    def no_memory(*_: object, **__: object) -> None:
+        raise MemoryError
+
+    with FactCache(tmp_path / "facts.sqlite") as cache:
+        with monkeypatch.context() as patch:
+            patch.setattr("zcheck.parse.pyscript.ast.parse", no_memory)
+            assert ScriptReader(bundle, [], cache).telling("app.exe", bundle.files) == []
+        (facts,) = ScriptReader(bundle, [], cache).telling("app.exe", bundle.files)
+        assert facts.imports == ("torch",)

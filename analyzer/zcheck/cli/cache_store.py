@@ -123,7 +123,7 @@ class FactCache:
             return kept[4]
         if kept is None and _sure(stamp):
             row = self._ask("SELECT size, mtime, inode, changed, digest FROM stamp WHERE path = ?", (_text(name),))
-            if row is not None and tuple(row[:4]) == stamp:
+            if row is not None and tuple(row[:4]) == stamp and isinstance(row[4], str):
                 self._known[name] = (*stamp, row[4])
                 return str(row[4])
         digest = hash_file(name)
@@ -142,9 +142,9 @@ class FactCache:
         raw = self._new.get(key)
         if raw is None:
             row = self._ask("SELECT value, used FROM fact WHERE key = ?", (key,))
-            if row is not None:
-                raw = bytes(row[0])
-                if row[1] < time.time() - _DAY:
+            if row is not None and isinstance(row[0], bytes):
+                raw = row[0]
+                if isinstance(row[1], int) and row[1] < time.time() - _DAY:
                     self._touched.add(key)
         value = unpack(raw) if raw is not None else None
         if value is None:

@@ -139,7 +139,8 @@ class ScriptReader:
             from zcheck.parse.pyscript import read_script
 
             kept = read_script(data, path)
-            self._cache.put_value(key, kept)
+            if not kept.problems:  # what failed may have failed for want of memory, or for this Python's age
+                self._cache.put_value(key, kept)
         return kept
 
     def _bytes(self, path: str) -> bytes | None:

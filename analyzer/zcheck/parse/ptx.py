@@ -14,11 +14,13 @@ from zcheck.model.base import DEFAULT_LIMITS, Limits, Problem
 from zcheck.model.device_code import PtxDirective, PtxFunction, PtxModule
 from zcheck.parse.anchors import Anchors
 
-PARSER = "ptx-1"
+PARSER = "ptx-2"
 """changes whenever the facts change, so that cached ones are read again"""
 
 MAX_FUNCTIONS = 200_000
 MAX_DISTINCT = 100_000
+MAX_BRACES = 5_000_000
+"""braces looked at one by one: forty times as many as in the largest texts of real packages"""
 TRAITS = {
     "setp-two-destinations": "setp with two destinations",
     "bar-red-thread-count": "bar.red with a thread count",
@@ -33,10 +35,11 @@ _LOCATION = re.compile(
     rb"\.loc\s+\d+\s+\d+\s+\d+(?:\s*,\s*function_name\s+[\w$%]+(?:\s*\+\s*\d+)?\s*,\s*inlined_at\s+\d+\s+\d+\s+\d+)?"
 )
 _BRACES = Anchors((b"{", b"}"))
+_STEP = 64 * 1024
 # What has to be looked for in each body only where the text has any of it.
 _FEATURES = {
-    b"/*": "comment", b"::": "double colon", b"bar.red": "barrier", b"bar.cta.red": "barrier", b".shared\t.": "shared",
-    b".shared .": "shared", b".loc\t": "location", b".loc ": "location", b".loc\n": "location",
+    b"::": "double colon", b"bar.red": "barrier", b"bar.cta.red": "barrier", b".shared ": "shared",
+    b".shared\t": "shared", b".shared\n": "shared", b".shared\r": "shared", b".loc": "location",
     b".callprototype": "inner", b".calltargets": "inner", b".branchtargets": "inner",
 }  # fmt: skip
 _FEATURE_STARTS = Anchors(tuple(_FEATURES))
@@ -98,16 +101,16 @@ def read_ptx(data: bytes, limits: Limits = DEFAULT_LIMITS) -> PtxModule:
     if size > limits.payload:
         problems.append(Problem("", f"PTX is larger than the limit of {limits.payload} bytes", limits.payload, True))
         data = data[: limits.payload]
-    features = {_FEATURE_NAMES[number] for number, _ in _FEATURE_STARTS.find(data, 0, len(data))}
-    text = _quiet(data, "comment" in features)
+    text = _quiet(data)
+    features = {_FEATURE_NAMES[number] for number in _FEATURE_STARTS.present(text)}
     if "location" in features:
         text = _LOCATION.sub(b" ", text)
     return _Reader(text, problems, features).module(size)
 
 
-def _quiet(text: bytes, block_comments: bool) -> bytes:
+def _quiet(text: bytes) -> bytes:
     """The text with a space in place of each comment and string."""
-    if not block_comments and not _COMMENT_IN_STRING.search(text):
+    if b"/*" not in text and not _COMMENT_IN_STRING.search(text):
         text = _COMMENT.sub(b" ", text)
         return _STRING.sub(b" ", text) if b'"' in text else text
     return _quiet_slowly(text)
@@ -176,6 +179,7 @@ class _Reader:
         self.extern_shared = False
         self.header_ok = True
         self.calling: set[int] = set()
+        self.braces = 0
 
     def module(self, size: int) -> PtxModule:
         self.header_ok = self.text.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b".version")
@@ -207,21 +211,34 @@ class _Reader:
 
     def _top_level(self) -> Iterator[tuple[bytes, bytes | None]]:
         """Text outside all braces with the braced text behind it, in order; the last one has none."""
-        text, gap, start, depth = self.text, 0, 0, 0
-        for number, at in _BRACES.find(text, 0, len(text)):
-            if number == 0:
-                start = start if depth else at
-                depth += 1
-            elif depth:
-                depth -= 1
-                if depth == 0:
-                    yield text[gap:start], text[start : at + 1]
-                    gap = at + 1
-        if depth:
-            self.problems.append(Problem("", "PTX ends inside of a body", start, True))
-            yield text[gap:start], text[start:]
-        else:
-            yield text[gap:], None
+        text, gap = self.text, 0
+        while (start := text.find(b"{", gap)) >= 0:
+            end = self._closing(start)
+            if end is None:
+                self.problems.append(Problem("", "PTX ends inside of a body", start, True))
+                yield text[gap:start], text[start:]
+                return
+            yield text[gap:start], text[start : end + 1]
+            gap = end + 1
+        yield text[gap:], None
+
+    def _closing(self, start: int) -> int | None:
+        """Where the brace at ``start`` is closed."""
+        text, depth, at, step = self.text, 0, start, 256
+        while at < len(text):
+            # Small at first, as most of a text's bodies may be; never all of a long text for each of them.
+            stop = min(at + step, len(text))
+            closing = text.count(b"}", at, stop)
+            if depth > closing or self.braces > MAX_BRACES:  # it cannot be closed here, or nobody wrote this
+                depth += text.count(b"{", at, stop) - closing
+            else:
+                for number, place in _BRACES.find(text, at, stop):
+                    depth += -1 if number else 1
+                    self.braces += 1
+                    if depth == 0:
+                        return place
+            at, step = stop, min(step * 2, _STEP)
+        return None
 
     def _directive(self, piece: bytes, body: bytes | None) -> None:
         at = 0

@@ -6,6 +6,7 @@ It may say yes where the tree says no (a text in a docstring), never the other w
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterable
 from functools import lru_cache
 
@@ -13,10 +14,13 @@ from zcheck.model.workload import ScriptMarks
 
 MAX_BYTES = 2 * 1024 * 1024
 """of one script: what is larger holds data"""
-# os.environ, os.putenv and os.add_dll_directory work by themselves; a loader or a glob does with the name of a library.
-_SETS = re.compile(rb"environ|putenv|add_dll_directory")
-_LOADS = re.compile(rb"LoadLibrary|CDLL|WinDLL|OleDLL|PyDLL|dlopen|find_library|glob")
-_LIBRARY = re.compile(rb"\.(?:[dD][lL][lL]|[pP][yY][dD]|[sS][oO])")
+# By what a script loads a DLL, adds a folder for them, or sets a variable (``pyscript``). The name of the library may
+# stand in pieces, so it is not looked for.
+_EFFECTS = re.compile(
+    rb"environ|putenv|add_dll_directory|LoadLibrary|CDLL|WinDLL|OleDLL|PyDLL|dlopen|find_library|\b[ir]?glob\b"
+)
+_CODING = re.compile(rb"[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")
+_ASCII = bytes(range(128)) + b"\\x41\\u0041+AHQ-"
 # From an import keyword to the end of its line, which a backslash puts off. ``import`` takes no brackets, and what a
 # ``from`` has in brackets are no packages.
 _IMPORT = re.compile(rb"\b(?:import|from)\b([^\n\\]*(?:\\(?:\r\n|[\s\S])[^\n\\]*)*)")
@@ -32,7 +36,29 @@ def read_marks(data: bytes, packages: Iterable[str]) -> ScriptMarks:
     """What a Python file may do: which of the top-level ``packages`` it may import, and whether it may load a DLL or
     set an environment variable (``effects``)."""
     asked = frozenset(packages)
+    if not _plain(data):
+        return ScriptMarks(asked, True)
     imports = b"\n".join(_IMPORT.findall(data)) if asked else b""
     found = {name.decode() for name in _named(asked).findall(imports)} if imports else set()
-    effects = bool(_SETS.search(data)) or bool(_LIBRARY.search(data) and _LOADS.search(data))
-    return ScriptMarks(frozenset(found), effects)
+    return ScriptMarks(frozenset(found), bool(_EFFECTS.search(data)))
+
+
+def _plain(data: bytes) -> bool:
+    """True when names stand in the bytes as Python reads them: no coding that writes ASCII in another way, and no
+    letters that Python takes for others (``ｔorch`` is ``torch``: identifiers are normalised, PEP 3131)."""
+    coding = "utf-8"
+    for line in data.split(b"\n", 2)[:2]:
+        if match := _CODING.match(line):
+            coding = match[1].decode("ascii", "replace")
+            try:
+                if _ASCII.decode(coding) != _ASCII.decode("ascii"):
+                    return False
+            except (LookupError, ValueError):
+                return False
+            break
+    if data.isascii():
+        return True
+    try:
+        return unicodedata.is_normalized("NFKC", data.decode(coding, "replace"))
+    except (LookupError, ValueError):
+        return False

@@ -16,7 +16,7 @@ from zcheck.model.base import DEFAULT_LIMITS, Limits, Problem
 from zcheck.model.facts import PeFacts
 from zcheck.model.hidden import HiddenFacts
 from zcheck.parse import cuda_loader, delay_hooks, dotnet, names_sort
-from zcheck.parse.anchors import Anchors
+from zcheck.parse.anchors import DENSE, Anchors
 from zcheck.parse.names import NameTables
 from zcheck.parse.names_tokens import Token
 
@@ -100,13 +100,17 @@ def scan_file(
     ranges = _ranges(size, gaps)
     tokens: list[Token] = []
     problems: list[Problem] = list(managed.problems) if managed is not None else []
-    for token in _tokens(file, ranges, size):
+    dense: list[int] = []
+    for token in _tokens(file, ranges, size, dense):
         if len(tokens) >= limits.strings:
             problems.append(
                 Problem(path=name, reason=f"more than {limits.strings} names", offset=token.offset, partial=True)
             )
             break
         tokens.append(token)
+    if dense:
+        reason = f"{len(dense)} blocks that repeat one text were not read for names"
+        problems.append(Problem(path=name, reason=reason, offset=dense[0], partial=True))
     if managed is not None:
         tokens.extend(managed_tokens(managed.user_strings))
     sorter = names_sort.Sorter(name, facts, names)
@@ -149,7 +153,7 @@ def _ranges(size: int, skip: Iterable[tuple[int, int]]) -> list[tuple[int, int]]
     return left
 
 
-def _tokens(file: BinaryIO, ranges: list[tuple[int, int]], size: int) -> Iterator[Token]:
+def _tokens(file: BinaryIO, ranges: list[tuple[int, int]], size: int, dense: list[int]) -> Iterator[Token]:
     for start, end in ranges:
         for at in range(start, end, PIECE):
             stop = min(at + PIECE, end)
@@ -158,34 +162,50 @@ def _tokens(file: BinaryIO, ranges: list[tuple[int, int]], size: int) -> Iterato
             data = file.read(min(stop + MARGIN, size) - low)
             if len(data) <= at - low:
                 return
-            yield from piece_tokens(data, at - low, min(stop - low, len(data)), low)
+            yield from piece_tokens(data, at - low, min(stop - low, len(data)), low, dense)
 
 
-def piece_tokens(data: bytes, start: int, stop: int, base: int) -> Iterator[Token]:
-    """Tokens whose anchor lies in ``data[start:stop]``; ``base`` is the file offset of ``data[0]``."""
+def piece_tokens(data: bytes, start: int, stop: int, base: int, dense: list[int] | None = None) -> Iterator[Token]:
+    """Tokens whose anchor lies in ``data[start:stop]``; ``base`` is the file offset of ``data[0]``. ``dense`` gets the
+    offsets of blocks that are left out because they repeat an anchor."""
     done = [-1] * len(_FAMILIES)
-    for number, at in _ANCHORS.find(data, start, stop):
-        token: Token | None = None
-        if number < _FIRST_SUFFIX:
-            text, family = _STARTS[number]
-            token = _named(data, at, at + len(text), family, done, base)
-            # ``nccu…``: the anchor of the first three letters hides the one that begins with the third.
-            last = at + len(text) - 1
-            if last < stop and (hidden := _CU.match(data, last)):
-                if token is not None:
-                    yield token
-                token = _named(data, last, hidden.end(), 0, done, base)
-        elif number < _FIRST_FRAGMENT:
-            if match := _SUFFIX.match(data, at):
-                token = _file(data, at, match.end(), base)
-        elif data[at + 1]:
-            whole = _FRAGMENT.match(data, at)
-            if whole and not _text_before(data, at):
-                token = Token("fragment", whole.group().decode(), base + at, False, True)
-        elif (whole := _FRAGMENT_16.match(data, at)) and not _text_before16(data, at):
-            token = Token("fragment", whole.group()[::2].decode(), base + at, True, True)
+    for block in _ANCHORS.blocks(data, start, stop, DENSE):
+        if len(block) > DENSE:
+            if dense is not None:
+                dense.append(base + block[0][1])
+            continue
+        for number, at in block:
+            if number < _FIRST_SUFFIX:
+                yield from _words(data, at, number, stop, done, base)
+            elif token := _other(data, at, number, base):
+                yield token
+
+
+def _words(data: bytes, at: int, number: int, stop: int, done: list[int], base: int) -> Iterator[Token]:
+    text, family = _STARTS[number]
+    token = _named(data, at, at + len(text), family, done, base)
+    if token is not None:
+        yield token
+    # ``nccu…``: the anchor of the first three letters hides the one that begins with the third.
+    last = at + len(text) - 1
+    if last < stop and (hidden := _CU.match(data, last)):
+        token = _named(data, last, hidden.end(), 0, done, base)
         if token is not None:
             yield token
+
+
+def _other(data: bytes, at: int, number: int, base: int) -> Token | None:
+    """The file name or fragment of one at an anchor."""
+    if number < _FIRST_FRAGMENT:
+        match = _SUFFIX.match(data, at)
+        return _file(data, at, match.end(), base) if match else None
+    if data[at + 1]:
+        whole = _FRAGMENT.match(data, at)
+        if whole and not _text_before(data, at):
+            return Token("fragment", whole.group().decode(), base + at, False, True)
+    elif (whole := _FRAGMENT_16.match(data, at)) and not _text_before16(data, at):
+        return Token("fragment", whole.group()[::2].decode(), base + at, True, True)
+    return None
 
 
 def _named(data: bytes, at: int, end: int, family: int, done: list[int], base: int) -> Token | None:
