@@ -63,8 +63,8 @@ def _judgement(row: AuditRow) -> object:
     workload = tuple(row.workload.items())
     verdicts = tuple(row.verdict.items())
     if {verdict for _, verdict in verdicts} == {"no-cuda"}:
-        return verdicts
-    return (verdicts, row.top_cause, tuple(row.causes.items()), workload, severities)
+        return (verdicts, row.vendor)
+    return (row.vendor, verdicts, row.top_cause, tuple(row.causes.items()), workload, severities)
 
 
 def _join(group: Sequence[Made]) -> Made:

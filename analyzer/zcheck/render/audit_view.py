@@ -79,9 +79,13 @@ def best(audit: Audit) -> str:
     top = audit.releases[0]
     equal = [r for r in audit.releases if r.served == top.served and r.counts == top.counts]
     total = sum(top.counts.values())
+    if not total:
+        return ""
     names = " and ".join(known[r.stack] for r in equal)
     verb = "serves" if len(equal) == 1 else "serve equally"
-    return f"{names} {verb} most: {top.served} of {total} are likely, verified or need setup only."
+    said = f"{names} {verb} most: {top.served} of {total} are likely, verified or need setup only."
+    libraries = view.plural(top.vendor, "row")
+    return f"{said} NVIDIA's own libraries are not counted ({libraries})." if top.vendor else said
 
 
 def size(count: int) -> str:
