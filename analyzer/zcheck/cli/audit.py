@@ -111,8 +111,6 @@ def audit(
     before = out.read_audit(since) if since else None
     known = out.read_audit(Path(baseline or config.audit_baseline)) if baseline or config.audit_baseline else None
     found, skipped = find_applications(folder)
-    if not found:
-        raise UsageError(f"{folder.name or folder} holds no Windows program or library to judge")
     pages = any(name == "html" for name, _ in outputs)
     tasks = _tasks(folder, found, stacks, config.ignores, pages, pc.host if pc is not None else None)
     results, complete = _run(tasks, jobs, cluster, cache)
