@@ -17,6 +17,7 @@ from zcheck.cli.entry import Analysis
 from zcheck.model.audit import Audit, AuditRow
 from zcheck.model.evidence import Evidence, parse_line
 from zcheck.model.stack import Stack
+from zcheck.render import RenderOptions
 from zcheck.render.audit import render_audit
 
 V6, V7 = Stack(zluda="v6"), Stack(zluda="v7-preview.9")
@@ -120,3 +121,28 @@ def test_a_runtimes_own_version_wins_over_its_name(tmp_path: Path, capsys: pytes
     old(library)
     (found,) = json.loads(audit(capsys, tmp_path, "-f", "json", "-j", 1)[1])["applications"]
     assert found["cuda"] == "11.8"
+
+
+# --- what a count leaves out --------------------------------------------------------------------------------------
+
+
+def test_libraries_that_no_program_loads_are_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from zcheck.cli.app import run
+
+    program(tmp_path / "one.exe", {**KERNEL, "helper.dll": ["run"]})
+    program(tmp_path / "two.exe")
+    program(tmp_path / "helper.dll", dll=True)
+    run([str(tmp_path), "-f", "json"])
+    assert json.loads(capsys.readouterr().out)["skipped"] == []
+    program(tmp_path / "plugin.dll", dll=True)
+    run([str(tmp_path), "-f", "json"])
+    (said,) = json.loads(capsys.readouterr().out)["skipped"]
+    assert said["reason"].startswith("1 library that no program here was seen to load")
+
+
+@pytest.mark.parametrize("fmt", ["text", "markdown", "html"])
+def test_a_row_says_how_many_of_it_are_programs(fmt: str) -> None:
+    mixed = row("a.dll", "", programs=("a.dll", "b.exe", "c.exe"))
+    told = "".join(render_audit(audit_of(mixed), fmt, RenderOptions(width=300)))
+    assert "and 2 more (2 programs, 1 library in all)" in told.replace("</code>", "")
+    assert "in all" not in "".join(render_audit(audit_of(row("a.exe", "", programs=("a.exe", "b.exe"))), fmt))

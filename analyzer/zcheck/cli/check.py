@@ -106,7 +106,7 @@ def check(
     from zcheck.cli.data import coverage
     from zcheck.cli.entry import Analysis
     from zcheck.cli.known_pc import NO_PC, known_pc
-    from zcheck.cli.pipeline import analyse, hash_modules, judge_analysis, together
+    from zcheck.cli.pipeline import analyse, hash_modules, judge_analysis, not_loaded, together
     from zcheck.cli.progress import Progress
     from zcheck.cli.saved import read_saved
     from zcheck.cli.settings import chosen_stacks, fail_level, settings_said
@@ -134,7 +134,7 @@ def check(
         progress = Progress()
         bundle, analyses = analyse(app, stacks, progress)
         progress.done()
-        target, skipped = app.name or str(app), bundle.skipped
+        target, skipped = app.name or str(app), (*bundle.skipped, *not_loaded(bundle, analyses))
     if evidence:
         for number, analysis in enumerate(analyses):
             if len(analyses) > 1:

@@ -37,9 +37,20 @@ def worst(row: AuditRow) -> Verdict:
 
 
 def name(row: AuditRow) -> str:
-    """The path, and how many programs share the row."""
-    more = len(row.programs) - 1
-    return f"{row.path} and {more} more" if more else row.path
+    """The path, and how many programs and libraries share the row."""
+    return row.path + more(row)
+
+
+def more(row: AuditRow) -> str:
+    """`` and 3 more``, behind the first one's name; where programs and libraries share the row, how many of each."""
+    if len(row.programs) < 2:
+        return ""
+    programs = sum(path.lower().endswith((".exe", ".scr")) for path in row.programs)
+    libraries = len(row.programs) - programs
+    said = f" and {len(row.programs) - 1} more"
+    if not programs or not libraries:
+        return said
+    return f"{said} ({view.plural(programs, 'program')}, {view.plural(libraries, 'library', 'libraries')} in all)"
 
 
 def needs(row: AuditRow) -> str:
