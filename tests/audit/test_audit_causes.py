@@ -68,6 +68,18 @@ def test_advice_names_no_program_and_groups_get_it(tmp_path: Path, capsys: pytes
         assert "one.exe" not in group["action"] and "{" not in group["action"]
 
 
+def test_what_one_program_without_cuda_lacks_is_not_said_of_all(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    program(tmp_path / "app" / "one.exe", {**KERNEL, "lost.dll": ["run"]})
+    program(tmp_path / "app" / "two.exe")
+    (found,) = json.loads(audit(capsys, tmp_path, "-f", "json", "-j", 1)[1])["applications"]
+    assert found["programs"] == ["one.exe", "two.exe"] and found["first_action"] == ""
+    (tmp_path / "app" / "two.exe").unlink()
+    (found,) = json.loads(audit(capsys, tmp_path, "-f", "json", "-j", 1)[1])["applications"]
+    assert "lost.dll" in found["first_action"]
+
+
 # --- which release serves most ------------------------------------------------------------------------------------
 
 

@@ -43,10 +43,11 @@ def first_actions(verdict: Verdict, findings: Sequence[Finding], answers: Answer
 
 def _without_cuda(findings: Sequence[Finding]) -> tuple[str, ...]:
     """For a program that has no use for ZLUDA: what keeps it from starting all the same comes before the start."""
-    first = [text for f in findings if f.severity != "note" and f.area != "own-path" for text in f.fix[:1]]
+    stops = [f for f in findings if f.severity != "note" and f.reach != "mention" and f.area != "own-path"]
+    first = dict.fromkeys(text for finding in stops for text in finding.fix[:1])
     if not first:
         return ("Nothing to do: start it as usual.",)
-    return (*tuple(dict.fromkeys(first))[: _MOST - 1], "Then start it as usual: it needs no ZLUDA.")
+    return (*tuple(first)[: _MOST - 1], "Then start it as usual: it needs no ZLUDA.")
 
 
 def start(answers: Answers, target: str) -> str:
