@@ -99,6 +99,11 @@ def test_nvidias_own_libraries_are_no_applications(tmp_path: Path, capsys: pytes
     assert " of 1 are likely" in said and "NVIDIA's own libraries are not counted (1 row)" in said
 
 
+def test_no_release_is_said_to_serve_most_where_none_serves_any() -> None:
+    said = "".join(render_audit(audit_of(row("a.exe", "", (V6, V7)), stacks=(V6, V7)), "markdown"))
+    assert "serve" not in said and "On no release is any of 1 likely" in said
+
+
 # --- the CUDA column ----------------------------------------------------------------------------------------------
 
 

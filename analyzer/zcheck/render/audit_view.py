@@ -95,6 +95,8 @@ def best(audit: Audit) -> str:
     names = " and ".join(known[r.stack] for r in equal)
     verb = "serves" if len(equal) == 1 else "serve equally"
     said = f"{names} {verb} most: {top.served} of {total} are likely, verified or need setup only."
+    if not top.served:  # a best one of none would sound like advice
+        said = f"On no release is any of {total} likely, verified or in need of setup only."
     libraries = view.plural(top.vendor, "row")
     return f"{said} NVIDIA's own libraries are not counted ({libraries})." if top.vendor else said
 
