@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from audit_programs import CONV, program, share, touch
 
-from zcheck.discover import bundles, find_applications
+from zcheck.discover import bundles, discover, find_applications
 from zcheck.discover.applications import ENTRIES_TOGETHER
 from zcheck.errors import InputError, UsageError
 
@@ -118,3 +118,41 @@ def test_a_file_and_nothing_are_told_apart(tmp_path: Path) -> None:
         find_applications(program(tmp_path / "app.exe"))
     with pytest.raises(InputError, match="no such folder"):
         find_applications(tmp_path / "nowhere")
+
+
+def test_a_named_environment_is_one_application_as_it_is_below_a_folder(tmp_path: Path) -> None:
+    env = tmp_path / "share" / "wheel"
+    touch(env / "pkg-1.0.dist-info" / "RECORD")
+    program(env / "tools" / "one.exe")
+    program(env / "tools" / "two.exe")
+    program(env / "tools" / "codec.dll", dll=True)
+    program(env / "pkg" / "_core.pyd", dll=True)
+    wanted = ("pkg/_core.pyd", "tools/codec.dll", "tools/one.exe", "tools/two.exe")
+    assert found(env) == {"": ("python-environment", wanted)}
+    assert found(tmp_path / "share") == {"wheel": ("python-environment", wanted)}
+
+
+def test_folders_of_scripts_or_models_are_said_to_have_no_row(tmp_path: Path) -> None:
+    program(tmp_path / "App" / "bin" / "app.exe")
+    touch(tmp_path / "App" / "share" / "plugin.py")
+    touch(tmp_path / "wheel" / "pkg-1.0.dist-info" / "RECORD")
+    touch(tmp_path / "wheel" / "pkg" / "net.onnx")
+    touch(tmp_path / "wheel" / "pkg" / "run.py")
+    touch(tmp_path / "scripts" / "deep" / "train.py")
+    touch(tmp_path / "models" / "net.safetensors")
+    touch(tmp_path / "linux" / "tool-1.0.dist-info" / "RECORD")
+    touch(tmp_path / "docs" / "readme.txt")
+    touch(tmp_path / "loose.py")
+    skipped = {item.path: item.reason for item in find_applications(tmp_path)[1]}
+    assert sorted(skipped) == ["linux", "models", "scripts", "wheel"]
+    assert "only Python scripts and models: check the python.exe" in skipped["wheel"]
+    assert "only Python scripts: check the python.exe" in skipped["scripts"]
+    assert "program that loads them" in skipped["models"]
+    assert skipped["linux"] == "no Windows program or library"
+
+
+def test_a_folder_with_scripts_alone_says_what_to_check(tmp_path: Path) -> None:
+    touch(tmp_path / "pkg" / "run.py")
+    for look in (find_applications, discover):
+        with pytest.raises(UsageError, match=r"no Windows program .* only Python scripts: check the python\.exe"):
+            look(tmp_path)

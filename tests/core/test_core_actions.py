@@ -84,3 +84,14 @@ def test_names_of_one_library_are_one_finding() -> None:
     )
     (finding,) = (f for f in report.findings if f.id == "NV-NVAPI")
     assert "nvapi64.dll, nvapi.dll" in finding.message
+
+
+def test_what_keeps_a_program_without_cuda_from_starting_comes_first() -> None:
+    report = _judge("entry app.exe imports helper.dll; found missing\nstack zluda v6, hip_sdk 6.4")
+    assert report.verdict == "no-cuda"
+    assert {finding.id for finding in report.findings} == {"BUNDLE-DLL-MISSING"}
+    assert "helper.dll" in report.actions[0]
+    assert report.actions[1] == "Then start it as usual: it needs no ZLUDA."
+    assert len(report.actions) == 2
+    plain = _judge("entry app.exe imports helper.dll; found bundle\nstack zluda v6, hip_sdk 6.4")
+    assert plain.actions == ("Nothing to do: start it as usual.",)

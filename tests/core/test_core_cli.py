@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import msgspec
@@ -212,3 +213,41 @@ def test_file_names_that_would_command_the_terminal(tmp_path: Path) -> None:
         assert "\x1b" not in done.stdout
         assert "\u202e" not in done.stdout
         assert done.returncode == 1
+
+
+@pytest.mark.parametrize("target", [CONV, str(SAMPLES)], ids=["one", "several"])
+@pytest.mark.parametrize("fmt", ["text", "json"])
+def test_evidence_in_either_form_is_judged_again(
+    target: str, fmt: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run([target, "--evidence", "-f", fmt])
+    saved = tmp_path / "evidence"
+    saved.write_text(capsys.readouterr().out, "utf-8")
+    assert fmt == "text" or json.loads(saved.read_text("utf-8"))
+    run(["--from", str(saved), "-f", "json"])
+    again = json.loads(capsys.readouterr().out)
+    run([target, "-f", "json"])
+    wanted = json.loads(capsys.readouterr().out)
+
+    def verdicts(product: dict[str, Any]) -> dict[str, str]:
+        reports = product.get("applications", [product])
+        return {report["target"].rpartition("/")[2]: report["stacks"][0]["verdict"] for report in reports}
+
+    assert verdicts(again) == verdicts(wanted)
+
+
+def test_evidence_is_refused_in_forms_that_it_does_not_have(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([GEMM, "--evidence", "-f", "html"]) == 2
+    assert "as JSON (--format json), not as html" in capsys.readouterr().err
+    assert run([GEMM, "--evidence", "-o", f"json={tmp_path / 'x.json'}"]) == 2
+    assert "--output writes reports" in capsys.readouterr().err
+    (tmp_path / "none.json").write_text("[]")
+    assert run(["--from", str(tmp_path / "none.json")]) == 2
+
+
+def test_a_check_can_go_without_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ZCHECK_CACHE", str(tmp_path / "cache"))
+    assert run([GEMM, "--no-cache"]) == 0
+    assert not list((tmp_path / "cache").rglob("*.sqlite"))
+    assert run([GEMM]) == 0
+    assert list((tmp_path / "cache").rglob("*.sqlite"))

@@ -114,6 +114,14 @@ def test_this_machine_can_be_asked() -> None:
     assert text
 
 
+@pytest.mark.parametrize("form", ["text", "markdown", "issue"])
+def test_another_system_is_told_what_to_name_instead(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.platform", "linux")
+    text = run("-f", form)[1]
+    assert "Windows PCs only" in text and "--root" in text.replace("\\", "") and "--host" in text.replace("\\", "")
+    assert "no AMD GPU" not in text
+
+
 NAMES = st.one_of(
     st.sampled_from(
         ["ada", "Ada Lovelace", "Jürgen Groß", "Windows", "a.b+c", "李雷", "O'Neil (PC)", "zluda", "x$y^z"]

@@ -206,12 +206,30 @@ def test_host_yaml_mistakes_are_named(tmp_path: Path, text: str, said: str) -> N
     assert said in caught.value.message
 
 
-def test_an_empty_root_says_what_is_not_there(tmp_path: Path) -> None:
+def test_a_folder_without_a_pc_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "Windows" / "System32").mkdir(parents=True)
+    with pytest.raises(InputError, match="holds no Windows"):
+        read(tmp_path)
+
+
+def test_only_what_was_there_to_be_read_is_said_to_be_missing(tmp_path: Path) -> None:
+    (tmp_path / "host.yaml").write_text("os_build: 10.0.26200.8000")
     host = read(tmp_path)
-    levels = {check.key: check.level for check in host.checks}
-    assert levels == {
-        "gpu-none": "MISS", "hip-sdk-missing": "MISS", "hip-runtime-missing": "MISS", "zluda-missing": "WARN",
-    }  # fmt: skip
+    assert {check.key: check.level for check in host.checks} == {"hip-sdk-missing": "MISS", "zluda-missing": "WARN"}
+    assert [problem.path for problem in host.problems] == ["host.yaml", r"C:\Windows\System32"]
+    pcs.place(tmp_path, r"C:\Windows\System32\kernel32.dll", b"MZ")
+    (tmp_path / "host.yaml").write_text("adapters: []")
+    host = read(tmp_path)
+    assert {"gpu-none", "hip-runtime-missing"} <= {check.key for check in host.checks}
+    assert not host.problems
+
+
+def test_zluda_alone_says_nothing_of_system32(tmp_path: Path) -> None:
+    pc = pcs.build(tmp_path / "pc", {"driver": [], "system32": [], "sdks": []})
+    (pc / "host.yaml").unlink()
+    host = read(pc, zluda_dir=r"C:\zluda")
+    assert host.zluda and not any("System32" in check.text for check in host.checks if check.level == "MISS")
+    assert not {"gpu-none", "hip-runtime-missing", "hip-dll-missing"} & {check.key for check in host.checks}
 
 
 @settings(max_examples=30, deadline=None)

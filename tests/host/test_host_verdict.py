@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pcs
 import pytest
 import yaml
 from test_host_matrix import read
 
+from zcheck.cli.app import run
 from zcheck.cli.data import coverage, rule_set
 from zcheck.cli.examples import failures
 from zcheck.coverage import answer
@@ -154,3 +157,42 @@ def test_every_cause_has_a_rule_and_every_rule_a_key() -> None:
 
 def test_examples_of_the_host_rules() -> None:
     assert not failures([rule for rule in rule_set() if rule.area == "host"], coverage())
+
+
+# --- lists that tell nothing of a Windows PC ------------------------------------------------------------------------
+
+GEMM_EXE = Path(__file__).resolve().parents[2] / "samples" / "gemm.exe"
+
+
+@pytest.mark.parametrize(
+    ("document", "said"),
+    [
+        (Host(source="linux", os="Linux", os_build="6.1"), "lists a machine with Linux"),
+        (Host(source="linux", os="Darwin"), "lists a machine with Darwin"),
+        (Host(source="windows", os="Windows"), "holds nothing that was read of a PC"),
+    ],
+    ids=["linux", "mac", "nothing"],
+)
+def test_no_verdict_rests_on_a_list_without_a_pc(
+    document: Host, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "pc.json"
+    file.write_bytes(msgspec.json.encode(document))
+    for verb in ("check", "audit"):
+        assert run([verb, str(GEMM_EXE if verb == "check" else GEMM_EXE.parent), "--host", str(file)]) == 2
+        assert said in capsys.readouterr().err
+
+
+def test_a_gpu_that_nobody_listed_is_taken_for_granted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = pcs.build(tmp_path / "pc", {})
+    content = yaml.safe_load((folder / "host.yaml").read_text("utf-8"))
+    del content["adapters"]
+    (folder / "host.yaml").write_text(yaml.safe_dump(content), "utf-8")
+    run([str(GEMM_EXE), "--host", str(folder), "-f", "json"])
+    report = json.loads(capsys.readouterr().out)
+    assert report["stacks"][0]["verdict"] != "blocked"
+    assert any("Nothing is known of this PC's GPU" in text for text in report["assumptions"])
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    assert run([str(GEMM_EXE), "--host", str(empty)]) == 2
+    assert "holds no Windows" in capsys.readouterr().err

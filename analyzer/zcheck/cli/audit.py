@@ -80,10 +80,10 @@ def audit(
 ) -> None:
     """Say which of the applications below a folder will run through ZLUDA, and what the others wait for."""
     from zcheck.cli import audit_output as out
-    from zcheck.cli.audit_build import SORTS, build_audit
+    from zcheck.cli.audit_build import SORTS, advice_of, build_audit
     from zcheck.cli.audit_rows import merge
     from zcheck.cli.config import load
-    from zcheck.cli.data import coverage
+    from zcheck.cli.data import coverage, rule_set
     from zcheck.cli.known_pc import NO_PC, known_pc
     from zcheck.cli.settings import chosen_stacks, fail_level, settings_said
     from zcheck.discover import find_applications
@@ -111,8 +111,6 @@ def audit(
     before = out.read_audit(since) if since else None
     known = out.read_audit(Path(baseline or config.audit_baseline)) if baseline or config.audit_baseline else None
     found, skipped = find_applications(folder)
-    if not found:
-        raise UsageError(f"{folder.name or folder} holds no Windows program or library to judge")
     pages = any(name == "html" for name, _ in outputs)
     tasks = _tasks(folder, found, stacks, config.ignores, pages, pc.host if pc is not None else None)
     results, complete = _run(tasks, jobs, cluster, cache)
@@ -137,6 +135,7 @@ def audit(
         complete=complete,
         assumptions=(*(pc.shown.said if pc is not None else (NO_PC,)), *settings_said(config)),
         before=before,
+        advice=advice_of(rule_set(examples=False)),
     )
     how = out.options(redact, verbose)
     out.save(product, outputs, how, dict(zip(named, (page for _, _, page in rows), strict=True)))

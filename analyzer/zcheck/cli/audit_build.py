@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Literal
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Literal
 
 from zcheck import __version__
 from zcheck.model.audit import Audit, AuditRow, AuditStack, CauseGroup, ReleaseCount, RowChange
 from zcheck.model.base import Skipped
 from zcheck.model.report import SCHEMA, VERDICTS, Verdict
 from zcheck.model.stack import Stack
+
+if TYPE_CHECKING:
+    from zcheck.match import Rule
 
 SERVED: tuple[Verdict, ...] = ("verified", "likely", "needs-setup")
 Sort = Literal["verdict", "path", "cause", "size", "cuda"]
@@ -29,9 +32,11 @@ def build_audit(
     complete: bool = True,
     assumptions: Sequence[str] = (),
     before: Audit | None = None,
+    advice: Mapping[str, str] | None = None,
 ) -> Audit:
     """The audit of all rows. ``only`` leaves rows of other verdicts out of the list and of the causes, not out of the
-    counts and changes; ``before``: an earlier audit to compare with."""
+    counts and changes; ``before``: an earlier audit to compare with; ``advice``: by finding id, what is advised to
+    everybody alike."""
     every = sorted(rows, key=_order(sort, [stack.id for stack in stacks]))
     shown = [row for row in every if not only or set(only) & set(row.verdict.values())]
     ids = [stack.id for stack in stacks]
@@ -42,7 +47,7 @@ def build_audit(
         target=target,
         stacks=tuple(AuditStack(s.id, s.zluda, s.launch_mode, s.hip_sdk, s.gpu) for s in stacks),
         applications=tuple(shown),
-        causes=tuple(group for stack in ids for group in _causes(shown, stack)),
+        causes=tuple(group for stack in ids for group in _causes(shown, stack, advice or {})),
         releases=_releases(every, ids),
         skipped=tuple(sorted(dict.fromkeys(skipped), key=lambda item: (item.path, item.reason))),
         complete=complete,
@@ -76,7 +81,13 @@ def _order(sort: Sort, stacks: Sequence[str]) -> Callable[[AuditRow], tuple[obje
     return key
 
 
-def _causes(rows: Sequence[AuditRow], stack: str) -> list[CauseGroup]:
+def advice_of(rules: Iterable[Rule]) -> dict[str, str]:
+    """The first advice of each rule that names nothing of the program at hand."""
+    found = {rule.id: " ".join(rule.fix[0].split()) for rule in rules if rule.fix}
+    return {key: text for key, text in found.items() if "{" not in text}
+
+
+def _causes(rows: Sequence[AuditRow], stack: str, advice: Mapping[str, str]) -> list[CauseGroup]:
     groups: dict[tuple[str, Verdict], list[AuditRow]] = {}
     for row in rows:
         cause = row.causes.get(stack, "")
@@ -85,19 +96,28 @@ def _causes(rows: Sequence[AuditRow], stack: str) -> list[CauseGroup]:
     found = []
     for (cause, verdict), members in groups.items():
         title = next((f.title for row in members for f in row.findings if f.id == cause), "")
-        # The action stands for the first stack; where the cause is another there, none is claimed.
-        action = next((row.first_action for row in members if row.cause_id == cause), "")
         names = tuple(sorted(row.path for row in members))
+        action = _action(members, cause, stack) or advice.get(cause, "")
         found.append(CauseGroup(stack, cause, title, action, verdict, names))
     return sorted(found, key=lambda g: (VERDICTS.index(g.verdict), -len(g.applications), g.id))
 
 
+def _action(members: Sequence[AuditRow], cause: str, stack: str) -> str:
+    """The first action that all of a group have alike; empty where they differ, for one of them may be named in it.
+    A row's action is that of the first stack, and says nothing of the others."""
+    if any(row.cause_id != cause or next(iter(row.verdict)) != stack for row in members):
+        return ""
+    actions = {row.first_action for row in members}
+    return actions.pop() if len(actions) == 1 else ""
+
+
 def _releases(rows: Sequence[AuditRow], stacks: Sequence[str]) -> tuple[ReleaseCount, ...]:
     found = []
+    vendor = sum(row.vendor for row in rows)
     for stack in stacks:
-        seen = [row.verdict[stack] for row in rows if stack in row.verdict]
+        seen = [row.verdict[stack] for row in rows if stack in row.verdict and not row.vendor]
         counts: dict[str, int] = {verdict: seen.count(verdict) for verdict in VERDICTS if verdict in seen}
-        found.append(ReleaseCount(stack, sum(counts.get(verdict, 0) for verdict in SERVED), counts))
+        found.append(ReleaseCount(stack, sum(counts.get(verdict, 0) for verdict in SERVED), counts, vendor))
     # Served most, then fewest that cannot work; among equals the order of the command line.
     return tuple(sorted(found, key=lambda r: (-r.served, r.counts.get("blocked", 0), r.counts.get("unknown", 0))))
 

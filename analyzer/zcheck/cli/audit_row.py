@@ -69,7 +69,15 @@ def row_of(task: Task, entry: str, analysis: Analysis, report: Report) -> AuditR
         size=task.size,
         files=task.files,
         findings=_findings(report),
+        vendor=_vendor(entry),
     )
+
+
+def _vendor(entry: str) -> bool:
+    """True for NVIDIA's own libraries; PyTorch's have rows in the tables too, and are a program's business."""
+    from zcheck.cli.data import coverage
+
+    return coverage().library_of(entry.rpartition("/")[2]) not in (None, "torch")
 
 
 def _deciding(stack: StackReport) -> AuditFinding | None:
@@ -106,12 +114,17 @@ def _findings(report: Report) -> tuple[AuditFinding, ...]:
     return tuple(order)
 
 
-_RUNTIME = re.compile(r"CUDA (\d+\.\d+)[\d.]* Runtime", re.I)
+_LINKED = re.compile(r"CUDA runtime (\d+\.\d+)[\d.]*(?: to (\d+\.\d+)[\d.]*)? is linked in")
+_RUNTIME = re.compile(r"(?:lib)?cudart(?:64|32)?_\d+(?:_\d+)?\.dll", re.I)
 _DLL = re.compile(r"(?:lib)?(cudart|cublas|cublaslt|nvrtc)(?:64|32)?_(\d+)(?:_\d+)?\.dll", re.I)
 
 
 def cuda_version(analysis: Analysis) -> str:
-    """The CUDA version that a program was built with: of its runtime (major.minor), else as far as DLL names tell."""
+    """The CUDA version that a program was built with: of its runtime (major.minor), else as far as DLL names tell.
+
+    A runtime that is linked in may be one of several versions: then from which to which (``12.8 to 12.9``).
+    """
+    from zcheck.coverage.measured import runtime_version
     from zcheck.model.evidence import FileFact, Framework, Use
 
     names: set[str] = set()
@@ -121,17 +134,30 @@ def cuda_version(analysis: Analysis) -> str:
         if isinstance(item, Framework) and item.cuda:
             said.append(item.cuda)
         elif isinstance(item, FileFact):
-            runtimes.update(_RUNTIME.findall(item.description))
             names.add(item.name)
-        elif isinstance(item, Use) and item.kind != "mention":
-            names.add(item.dll)
-    return joined_versions([*said, *runtimes] or [v for name in names if (v := _of_name(name))])
+            if _RUNTIME.fullmatch(item.name):  # what the file says of itself, before its name: one name for all 11.x
+                version = runtime_version("", item.version, item.description)
+                runtimes.add(".".join(version.split(".")[:2]))
+        elif isinstance(item, Use):
+            if linked := _LINKED.match(item.because):
+                runtimes.add(_range(linked[1], linked[2] or linked[1]))
+            if item.kind != "mention":
+                names.add(item.dll)
+    exact = [*said, *(version for version in runtimes if version)]
+    return joined_versions(exact or [v for name in names if (v := _of_name(name))])
+
+
+def _range(oldest: str, newest: str) -> str:
+    return oldest if oldest == newest else f"{oldest} to {newest}"
 
 
 def _of_name(dll: str) -> str:
-    """``cudart64_110.dll`` → 11.0, ``cublas64_12.dll`` → 12 (NVIDIA's names: two digits are a major version)."""
+    """What NVIDIA's names tell for sure: ``cublas64_12.dll`` → 12, ``cudart64_102.dll`` → 10.2, ``cudart64_92.dll`` →
+    9.2; ``cudart64_110.dll`` → 11 and ``nvrtc64_120_0.dll`` → 12, for since CUDA 11 later ones keep a name."""
     match = _DLL.fullmatch(dll)
     if match is None:
         return ""
     digits = match.group(2)
-    return digits if len(digits) < 3 else f"{digits[:-1]}.{digits[-1]}"
+    if digits[0] == "1" and (len(digits) < 3 or digits >= "11"):
+        return digits[:2]
+    return digits if len(digits) < 2 else f"{digits[:-1]}.{digits[-1]}"

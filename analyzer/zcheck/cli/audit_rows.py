@@ -63,8 +63,8 @@ def _judgement(row: AuditRow) -> object:
     workload = tuple(row.workload.items())
     verdicts = tuple(row.verdict.items())
     if {verdict for _, verdict in verdicts} == {"no-cuda"}:
-        return verdicts
-    return (verdicts, row.top_cause, tuple(row.causes.items()), workload, severities)
+        return (verdicts, row.vendor)
+    return (row.vendor, verdicts, row.top_cause, tuple(row.causes.items()), workload, severities)
 
 
 def _join(group: Sequence[Made]) -> Made:
@@ -77,6 +77,7 @@ def _join(group: Sequence[Made]) -> Made:
         row,
         programs=tuple(sorted({program for each in rows for program in each.programs})),
         others=tuple(sorted({program for each in rows for program in each.others})),
+        first_action=_action(rows),
         cuda=joined_versions(part for each in rows for part in each.cuda.split(", ") if part),
         frameworks=tuple(dict.fromkeys(name for each in rows for name in each.frameworks)),
         blockers=_most([each.blockers for each in rows]),
@@ -84,6 +85,14 @@ def _join(group: Sequence[Made]) -> Made:
         findings=_findings(rows),
     )
     return joined, tuple(_worse(pair) for pair in zip(*(made[1] for made in group), strict=True)), page
+
+
+def _action(rows: Sequence[AuditRow]) -> str:
+    """The first row's action; programs without CUDA share a row whatever else they lack, and then none where theirs
+    differ, for one program's missing DLL is not the others'."""
+    actions = {row.first_action for row in rows}
+    plain = set(rows[0].verdict.values()) == {"no-cuda"}
+    return "" if plain and len(actions) > 1 else rows[0].first_action
 
 
 def _worse(codes: Sequence[int]) -> int:

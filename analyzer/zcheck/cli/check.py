@@ -79,7 +79,9 @@ def check(
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="Show notes in full, every function and all evidence.")
     ] = False,
-    evidence: Annotated[bool, typer.Option("--evidence", help="Print the evidence lines instead of a report.")] = False,
+    evidence: Annotated[
+        bool, typer.Option("--evidence", help="Print the evidence, as lines or JSON, instead of a report.")
+    ] = False,
     host: Annotated[
         Path | None,
         typer.Option(
@@ -95,6 +97,7 @@ def check(
         Path | None,
         typer.Option("--from", metavar="FILE", help="Judge saved evidence or a JSON report instead of APP."),
     ] = None,
+    cache: Annotated[bool, typer.Option(help="Keep facts of files for later runs.")] = True,
     fail_on: FailOn = None,
     baseline: Baseline = None,
     redact: Redact = None,
@@ -102,22 +105,24 @@ def check(
     """Say whether a program will run through ZLUDA, what stops it, and what to do next."""
     from zcheck.cli import output as out
     from zcheck.cli.baseline import fresh, read_baseline
+    from zcheck.cli.cache_store import FactCache
     from zcheck.cli.config import load
     from zcheck.cli.data import coverage
     from zcheck.cli.entry import Analysis
     from zcheck.cli.known_pc import NO_PC, known_pc
-    from zcheck.cli.pipeline import analyse, hash_modules, judge_analysis, together
+    from zcheck.cli.pipeline import analyse, hash_modules, judge_analysis, not_loaded, together
     from zcheck.cli.progress import Progress
-    from zcheck.cli.saved import read_saved
+    from zcheck.cli.saved import check_evidence, evidence_text, read_saved
     from zcheck.cli.settings import chosen_stacks, fail_level, settings_said
     from zcheck.judge import exit_code
-    from zcheck.model.evidence import line
 
     config = load()
     level = fail_level(fail_on, config)
     known = read_baseline(baseline, config)
     out.check_format(fmt)
     files = out.outputs_of(output or ())
+    if evidence:
+        check_evidence(fmt, [name for name, _ in files])
     out.spare_inputs(files, app, saved, host)
     stacks = chosen_stacks(coverage(), config, zluda, launch_mode, hip_sdk, gpu, stack)
     pc = known_pc(host, zluda_dir)
@@ -132,14 +137,11 @@ def check(
     else:
         assert app is not None
         progress = Progress()
-        bundle, analyses = analyse(app, stacks, progress)
+        bundle, analyses = analyse(app, stacks, progress, None if cache else FactCache(None))
         progress.done()
-        target, skipped = app.name or str(app), bundle.skipped
+        target, skipped = app.name or str(app), (*bundle.skipped, *not_loaded(bundle, analyses))
     if evidence:
-        for number, analysis in enumerate(analyses):
-            if len(analyses) > 1:
-                out.write(f"{chr(10) if number else ''}# {analysis.entry}\n")
-            out.write("".join(f"{line(item)}\n" for item in analysis.evidence.items))
+        out.write(evidence_text(analyses, fmt, redact or False))
         return
     if HASHED & {fmt, *(name for name, _ in files)}:
         for each in analyses:

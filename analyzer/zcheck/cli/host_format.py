@@ -35,8 +35,13 @@ def _together(group: list[HostCheck]) -> HostCheck:
 def _summary(host: Host) -> str:
     missing = sum(check.level == "MISS" for check in told(host))
     warned = sum(check.level == "WARN" for check in told(host))
+    if host.source == "linux":
+        return (
+            f"zcheck host looks at Windows PCs only, and this is {host.os}: name a Windows PC's copied files with "
+            "--root, or give the list that zcheck host --format json made there; --host of a check takes the same two"
+        )
     if not host.checks:
-        return "Nothing found: no AMD GPU, HIP SDK or ZLUDA on this machine"
+        return "Nothing was found out about this PC"
     if not missing and not warned:
         return "Nothing stands in the way on this PC as far as files tell"
     parts = [f"{missing} missing or broken"] if missing else []
@@ -50,7 +55,7 @@ def _sure(check: HostCheck) -> str:
 
 def as_text(host: Host, width: int | None = None) -> str:
     """One line a check, its fixes below; the worst first. Lines are folded at ``width`` columns, where given."""
-    lines = [_summary(host), ""]
+    lines = [*_folded(_summary(host), width), ""]
     for check in told(host):
         lines += _folded(f"{check.level:4}  {visible(check.text)}{_sure(check)}", width)
         for fix in check.fix:
@@ -98,7 +103,8 @@ def as_issue(host: Host, encoded: str) -> str:
     good = [root for root in host.hip if not root.problems]
     hip = "; ".join(f"{root.kind} {root.version or 'unknown'}" for root in good) or "none"
     zluda = "; ".join(folder.release or "unknown" for folder in host.zluda if not folder.problems) or "none"
-    first = next((check.text for check in told(host) if check.level != "PASS"), "nothing found")
+    first = next((check.text for check in told(host) if check.level != "PASS"), "")
+    first = first or (_summary(host) if host.source == "linux" else "nothing found")
     head = [
         f"**GPU**: {_cell(gpu)}",
         f"**gfx**: {gfx}",

@@ -79,6 +79,8 @@ def known_pc(where: Path | None, zluda_dir: str | None) -> KnownPc | None:
         if where is None and not zluda_dir:
             return None
         raise
+    if where is not None:
+        _must_be_windows(where, host)
     return KnownPc.of(host)
 
 
@@ -90,3 +92,14 @@ def named_gpu(stack: Stack) -> tuple[HostFact, ...]:
     from zcheck.cli.host_tables import host_tables
 
     return named_gpu_facts(stack, host_tables(coverage()))
+
+
+def _must_be_windows(where: Path, host: Host) -> None:
+    """Raises UsageError for a list that tells nothing of a Windows PC: a verdict that seems to rest on it would not."""
+    if host.source == "linux" or (host.os and not host.os.casefold().startswith("windows")):
+        raise UsageError(
+            f"{where.name} lists a machine with {host.os or 'Linux'}: --host takes a Windows PC, the output of "
+            "zcheck host --format json there or a folder laid out like its system drive"
+        )
+    if not (host.adapters or host.system or host.hip or host.zluda or host.checks):
+        raise UsageError(f"{where.name} holds nothing that was read of a PC; leave --host out")

@@ -113,6 +113,25 @@ def entries_of(bundle: Bundle, reader: Reader) -> Sequence[str]:
     return own or top
 
 
+def not_loaded(bundle: Bundle, analyses: Sequence[Analysis]) -> tuple[Skipped, ...]:
+    """Of a folder with several programs: that libraries lie in it which none of them was seen to load. They are judged
+    with a program or not at all, and a count of programs alone would hide them."""
+    from zcheck.discover.kinds import LIBRARIES
+
+    if len(analyses) < 2 or not any(analysis.entry.lower().endswith(".exe") for analysis in analyses):
+        return ()
+    loaded = {
+        node.id for each in analyses if each.graph is not None for node in each.graph.nodes if node.load != "unreached"
+    }
+    left = sum(
+        file.kind == "pe" and file.path.lower().endswith(LIBRARIES) and file.path not in loaded for file in bundle.files
+    )
+    if not left:
+        return ()
+    what = "1 library that no program here was" if left == 1 else f"{left} libraries that no program here was"
+    return (Skipped(path=".", reason=f"{what} seen to load; name a library to have it judged by itself"),)
+
+
 def hash_modules(analysis: Analysis) -> None:
     """Fill the SHA-256 of the bundle's modules that the entry reaches; a file that cannot be read has none."""
     from zcheck.parse.pe import sha256

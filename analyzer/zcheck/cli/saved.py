@@ -1,17 +1,56 @@
-"""Restart at a seam: evidence lines, evidence JSON, or a saved report."""
+"""Restart at a seam: evidence lines, evidence JSON, or a saved report; and the evidence written so."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from zcheck.cli.entry import Analysis
 from zcheck.cli.files import read_file
-from zcheck.errors import DataError, InputError
+from zcheck.errors import DataError, InputError, UsageError
 from zcheck.match.loader import parse_given
-from zcheck.model.evidence import Evidence
+from zcheck.model.base import Record
+from zcheck.model.evidence import Evidence, line
 from zcheck.model.report import SCHEMA, Applications, Report
+
+EVIDENCE_FORMATS = ("text", "json")
+
+
+class EntryEvidence(Record, frozen=True):
+    """The evidence on one of several programs; ``entry`` is its path in the folder."""
+
+    entry: str
+    evidence: Evidence
+
+
+def check_evidence(fmt: str, outputs: Sequence[str]) -> None:
+    """Raises UsageError for formats that evidence is not written in; ``outputs``: formats of files."""
+    if fmt not in EVIDENCE_FORMATS:
+        raise UsageError(f"--evidence is printed as lines (--format text) or as JSON (--format json), not as {fmt}")
+    if outputs:
+        raise UsageError("--evidence goes to standard output; --output writes reports: leave one of them out")
+
+
+def evidence_text(analyses: Sequence[Analysis], fmt: str, redact: bool) -> str:
+    """The evidence as lines or as JSON; ``read_saved`` understands both."""
+    found = [EntryEvidence(analysis.entry, analysis.evidence) for analysis in analyses]
+    if redact:
+        from zcheck.cli.names import local_names
+        from zcheck.render import redact_product
+
+        found = [redact_product(each, local_names()) for each in found]
+    if fmt == "json":
+        from zcheck.render.safe import escape_json
+
+        encoded = msgspec.json.encode(found[0].evidence if len(found) == 1 else found)
+        return escape_json(msgspec.json.format(encoded, indent=2).decode()) + "\n"
+    blocks = ["".join(f"{line(item)}\n" for item in each.evidence.items) for each in found]
+    if len(found) == 1:
+        return blocks[0]
+    return "\n".join(f"# {each.entry}\n{block}" for each, block in zip(found, blocks, strict=True))
 
 
 def read_saved(path: Path) -> tuple[list[Analysis], str]:
@@ -24,7 +63,7 @@ def read_saved(path: Path) -> tuple[list[Analysis], str]:
         text = read_file(path).decode("utf-8-sig")
     except UnicodeDecodeError:
         raise InputError(f"{path.name} is neither evidence nor a report: it is not UTF-8 text") from None
-    if text.lstrip().startswith("{"):
+    if text.lstrip().startswith(("{", "[")):
         return _json(text, path)
     analyses = []
     for entry, block in _blocks(text, path.name):
@@ -44,15 +83,19 @@ class _Head(msgspec.Struct):
 
 def _json(text: str, path: Path) -> tuple[list[Analysis], str]:
     failed = _other_version(text)
-    kinds: tuple[type[Evidence] | type[Report] | type[Applications], ...] = (Evidence, Report, Applications)
+    kinds: tuple[Any, ...] = (Evidence, Report, Applications, tuple[EntryEvidence, ...])
     for kind in kinds:
         try:
-            found: Evidence | Report | Applications = msgspec.json.decode(text, type=kind)
+            found: Evidence | Report | Applications | tuple[EntryEvidence, ...] = msgspec.json.decode(text, type=kind)
         except (msgspec.DecodeError, RecursionError) as error:
             failed = failed or str(error)
             continue
         if isinstance(found, Evidence):
             return [Analysis(entry=found.target, evidence=found)], found.target
+        if isinstance(found, tuple):
+            if not found:
+                raise DataError(f"{path.name} holds no evidence")
+            return [Analysis(entry=each.entry, evidence=each.evidence) for each in found], path.name
         reports = found.applications if isinstance(found, Applications) else (found,)
         return [_of_report(report, path.name) for report in reports], found.target
     raise DataError(f"{path.name} is neither evidence nor a report of this version: {failed}")

@@ -17,7 +17,7 @@ import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from zcheck.discover.bundle import bundle_of, helper, libraries_of
+from zcheck.discover.bundle import bundle_of, helper, libraries_of, nothing_to_judge, scripts_only
 from zcheck.discover.kinds import LIBRARIES, PROGRAMS
 from zcheck.discover.walk import Walk
 from zcheck.errors import InputError, UsageError
@@ -35,7 +35,7 @@ ENTRIES_TOGETHER = 64
 def find_applications(folder: Path, limits: Limits = DEFAULT_LIMITS) -> tuple[list[Application], list[Skipped]]:
     """The applications below ``folder`` in the order of their paths, and what was not looked at and why.
 
-    Raises InputError when it cannot be looked at and UsageError when it is no folder.
+    Raises InputError when it cannot be looked at and UsageError when it is no folder or holds nothing to judge.
     """
     name = shown(folder.name or str(folder))
     try:
@@ -47,8 +47,10 @@ def find_applications(folder: Path, limits: Limits = DEFAULT_LIMITS) -> tuple[li
         raise InputError(f"{name} cannot be read: {getattr(error, 'strerror', None) or error}") from None
     walk = Walk(folder, limits.entries)
     walk.add()
-    finder = _Finder(walk)
-    return finder.applications(), walk.skipped
+    found = _Finder(walk).applications()
+    if not found:
+        raise nothing_to_judge(folder, walk.files.values())
+    return found, walk.skipped
 
 
 def bundles(folder: Path, application: Application) -> list[Bundle]:
@@ -103,8 +105,10 @@ class _Finder:
             if _owner(place, environments) is None:
                 root = self._program_root(place, environments)
                 roots.setdefault(root, self._kind(root))
+        # All below an environment is the environment's, also where it is the folder that was named.
+        whole = "" in environments
         for place in self._libraries:
-            if _owner(place, roots, own_root=False) is None:
+            if _owner(place, roots, own_root=whole) is None:
                 roots.setdefault(self._plugin_root(place, roots), "plugins")
         members: dict[str, list[BundleFile]] = {root: [] for root in roots}
         for file in self._walk.files.values():
@@ -117,8 +121,24 @@ class _Finder:
             outer = _owner(root.rpartition("/")[0], roots) if root else None
             if outer:
                 reached[outer] += [file for file in members[root] if file.kind == "pe"]
-        found = [self._application(root, kind, members[root], reached[root]) for root, kind in roots.items()]
-        return sorted((app for app in found if app is not None), key=lambda app: app.path)
+        made = {root: self._application(root, kind, members[root], reached[root]) for root, kind in roots.items()}
+        self._note_scripts(made, members)
+        return sorted((app for app in made.values() if app is not None), key=lambda app: app.path)
+
+    def _note_scripts(self, made: dict[str, Application | None], members: dict[str, list[BundleFile]]) -> None:
+        """Environments and folders of scripts or models with nothing to judge get no row: say that they were seen."""
+        groups = {root: members[root] for root, application in made.items() if application is None}
+        for file in self._walk.files.values():
+            top, inside, _ = file.path.partition("/")
+            if inside and _owner(file.path.rpartition("/")[0], made) is None:
+                groups.setdefault(top, []).append(file)
+        for root, files in groups.items():
+            around = _owner(root.rpartition("/")[0], made) if root else None
+            below = any(other != root and other.startswith(f"{root}/" if root else "") for other in made)
+            reason = scripts_only(files) or ("no Windows program or library" if root in made else "")
+            # What lies beside or inside of an application is that one's business.
+            if reason and not below and (around is None or made[around] is None):
+                self._walk.skipped.append(Skipped(path=shown(root) or ".", reason=reason))
 
     def _environments(self) -> dict[str, None]:
         found: dict[str, None] = {}

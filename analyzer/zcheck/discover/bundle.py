@@ -25,6 +25,7 @@ _HELPERS = {
     "vc_redist.x64.exe", "vc_redist.x86.exe", "vc_redist.arm64.exe", "vcredist_x64.exe", "vcredist_x86.exe",
 }  # fmt: skip
 _RUNTIMES = ("vcruntime", "msvcp", "msvcr", "concrt", "vccorlib", "vcomp", "ucrtbase", "api-ms-win-", "libiomp5")
+_PYTHON_SCRIPTS = (".py", ".pyw", ".vpy")
 _SHARED_FOLDERS = {"downloads", "desktop", "documents", "temp", "tmp", "bin"}
 
 
@@ -91,9 +92,26 @@ def _folder(target: Path, limits: Limits) -> Bundle:
     entries = programs or libraries_of(files)
     if not entries:
         if walk.files or walk.skipped:
-            raise UsageError(f"{shown(target.name or str(target))} holds no Windows program or library to judge")
+            raise nothing_to_judge(target, files)
         raise UsageError(f"{shown(target.name or str(target))} is an empty folder")
     return bundle_of(target, tuple(entries), walk, program=bool(programs))
+
+
+def nothing_to_judge(folder: Path, files: Iterable[BundleFile]) -> UsageError:
+    """What is said of a folder without a program or library, with what to name instead where that can be told."""
+    reason = f"{shown(folder.name or str(folder))} holds no Windows program or library to judge"
+    told = scripts_only(files)
+    return UsageError(f"{reason}, {told}" if told else reason)
+
+
+def scripts_only(files: Iterable[BundleFile]) -> str:
+    """Of files without a program among them: that these are scripts or models, and what to check in their place; empty
+    where there are none of these either."""
+    kinds = {"python" if file.path.lower().endswith(_PYTHON_SCRIPTS) else file.kind for file in files}
+    if "python" in kinds:
+        what = "Python scripts and models" if "model" in kinds else "Python scripts"
+        return f"only {what}: check the python.exe that runs them, or the folder of its environment"
+    return "only models: check the program that loads them" if "model" in kinds else ""
 
 
 def libraries_of(files: Iterable[BundleFile]) -> list[str]:

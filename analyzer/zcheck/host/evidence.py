@@ -78,6 +78,8 @@ def stack_overrides(host: Host) -> StackOverrides:
     gpu = adapter.gfx if adapter is not None else ""
     if adapter is not None and gpu:
         said.append(f"GPU {gpu}: {adapter.name}, device {adapter.index} of this PC")
+    if not host.adapters and not any(check.key == "gpu-none" for check in host.checks):
+        said.append("Nothing is known of this PC's GPU: it is assumed to be one that the stack supports")
     sdk = ""
     components: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()

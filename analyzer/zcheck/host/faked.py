@@ -123,7 +123,12 @@ class FakedSource:
         self.os_build = str(content.get("os_build") or "")
         self.people = (str(content.get("user") or ""), str(content.get("computer") or ""))
         self._hipinfo = str(content.get("hipinfo") or "")
-        adapters = content.get("adapters") or []
+        self.described = bool(content)
+        adapters = content.get("adapters")
+        self.adapters_listed = adapters is not None
+        if adapters is None:
+            self.problems.append(Problem("host.yaml", "lists no adapters, so nothing is known of the GPU"))
+        adapters = adapters or []
         if not isinstance(adapters, list):
             raise DataError(f"{yaml_path}: adapters takes a list")
         self._adapters = tuple(_adapter(yaml_path, position, raw) for position, raw in enumerate(adapters))

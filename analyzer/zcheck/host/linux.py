@@ -40,6 +40,7 @@ class LinuxSource:
     def __init__(self, top: Path = Path("/")) -> None:
         self.top = top
         self.problems: list[Problem] = []
+        self.adapters_listed = True
         self.os = platform.system()
         self.os_build = platform.release()
         self.env = {name.upper(): value for name, value in os.environ.items() if wanted(name)}

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 
+from zcheck.errors import InputError
 from zcheck.host import hipinfo as hipinfo_reader
 from zcheck.host.adapters import identify, merge_hipinfo
 from zcheck.host.check_conflicts import (
@@ -26,12 +27,17 @@ from zcheck.host.faked import FakedSource
 from zcheck.host.keys import known
 from zcheck.host.linux import LinuxSource
 from zcheck.host.sdk import RUNTIMES, active_root, read_roots, with_kernels
-from zcheck.host.source import Source
+from zcheck.host.source import Source, is_dir
 from zcheck.host.zluda import layout_for, read_folders
+from zcheck.model.base import Problem
 from zcheck.model.host import LEVELS, Adapter, HipRoot, Host, HostCheck, HostTables, Layout, ZludaExports
 
 HIPINFO_TIMEOUT = 5.0
 """seconds; a healthy hipInfo answers in well under one"""
+
+SYSTEM32 = r"C:\Windows\System32"
+_IN_SYSTEM32 = frozenset(("hip-runtime-missing", "hip-dll-missing", "vc-runtime-missing"))
+"""lines on DLLs that may lie in System32: sure only where that was read"""
 
 
 def open_source(root: Path | None) -> Source:
@@ -63,8 +69,8 @@ def read_host(
     for only when a ZLUDA folder is found). ``hipinfo_timeout``: seconds for hipInfo.exe, 0 leaves it alone; it is the
     only program ever run and the only thing here that reaches the GPU.
 
-    Raises InputError when the root is no folder and DataError when its host.yaml is malformed; anything else that is
-    odd becomes a problem or a line of the list.
+    Raises InputError when the root is no folder or nothing of a PC is in it, and DataError when its host.yaml is
+    malformed; anything else that is odd becomes a problem or a line of the list.
     """
     source = source if source is not None else open_source(root)
     if isinstance(source, LinuxSource):
@@ -89,9 +95,17 @@ def read_host(
     usable = tuple(folder for folder in folders if not folder.problems)
     layouts = {folder.path: layout_for(folder.release, tables) for folder in usable}
     shown = active or next((one for one in roots if not one.problems), None)
+    # An empty folder stands for a system folder that was not copied.
+    system_read = bool(source.listing(SYSTEM32)) if isinstance(source, FakedSource) else is_dir(source, SYSTEM32)
+    if isinstance(source, FakedSource) and not (source.described or system_read or adapters or roots or folders):
+        raise InputError(f"{root}: holds no Windows: no host.yaml, no {SYSTEM32[3:]}, no HIP SDK and no ZLUDA")
+    if not system_read:
+        source.problems.append(Problem(SYSTEM32, "was not read, so nothing is known of the DLLs in it"))
+    visible = source.env.get("HIP_VISIBLE_DEVICES", "")
     # In the order in which a program meets them: what fails first is said first.
     checks: list[HostCheck] = [
-        *check_adapters(adapters, shown, usable, source.env.get("HIP_VISIBLE_DEVICES", ""), tables),
+        # That no adapter is there can be told from a list only, not from the lack of one.
+        *(check_adapters(adapters, shown, usable, visible, tables) if adapters or source.adapters_listed else ()),
         *hipinfo_checks,
         *check_folders(folders, layouts, dlls, active),
         *check_runtimes(system, active, usable, layouts, adapters),
@@ -103,6 +117,8 @@ def read_host(
         *check_leftovers(source, system, adapters, dlls),
         *check_search_path(source, usable, dlls),
     ]
+    if not system_read:
+        checks = [check for check in checks if check.key not in _IN_SYSTEM32]
     return Host(
         source=source.kind,
         os=source.os,

@@ -53,6 +53,9 @@ class Source(Protocol):
     path: tuple[str, ...]
     """the search path, in order, machine entries before the user's"""
     problems: list[Problem]
+    adapters_listed: bool
+    """false where the system's list of adapters was not there to be read, which is known after ``adapters()``: then
+    nothing is known of them, and not that there are none"""
 
     def adapters(self) -> tuple[Adapter, ...]:
         """The display adapters as the system lists them, gfx not yet looked up unless the source knows it."""

@@ -28,6 +28,7 @@ class WindowsSource:
 
     def __init__(self) -> None:
         self.problems: list[Problem] = []
+        self.adapters_listed = True
         self.os_build = self._build()
         self.env = {name.upper(): value for name, value in os.environ.items() if wanted(name)}
         entries: list[str] = []
@@ -84,6 +85,7 @@ class WindowsSource:
             )
         except OSError as error:
             self.problems.append(Problem("registry", f"the display adapters cannot be read: {error.strerror}"))
+            self.adapters_listed = False
             return ()
         with opened:
             names = []

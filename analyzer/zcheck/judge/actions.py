@@ -15,7 +15,7 @@ _AT_START = ("load", "init")
 def first_actions(verdict: Verdict, findings: Sequence[Finding], answers: Answers, target: str) -> tuple[str, ...]:
     """At most five actions: an own AMD path first, then host causes, then what decided the verdict, then the start."""
     if verdict == "no-cuda":
-        return ("Nothing to do: start it as usual.",)
+        return _without_cuda(findings)
     actions: list[str] = []
     own = [finding for finding in findings if finding.area == "own-path"]
     deciding = [finding for finding in findings if finding.severity != "note" and finding.area != "own-path"]
@@ -39,6 +39,15 @@ def first_actions(verdict: Verdict, findings: Sequence[Finding], answers: Answer
         then = [text for text in actions if text.startswith("If ")]
         actions = [*(text for text in actions if text not in then), start(answers, target), *then]
     return tuple(actions)
+
+
+def _without_cuda(findings: Sequence[Finding]) -> tuple[str, ...]:
+    """For a program that has no use for ZLUDA: what keeps it from starting all the same comes before the start."""
+    stops = [f for f in findings if f.severity != "note" and f.reach != "mention" and f.area != "own-path"]
+    first = dict.fromkeys(text for finding in stops for text in finding.fix[:1])
+    if not first:
+        return ("Nothing to do: start it as usual.",)
+    return (*tuple(first)[: _MOST - 1], "Then start it as usual: it needs no ZLUDA.")
 
 
 def start(answers: Answers, target: str) -> str:

@@ -76,10 +76,12 @@ class AuditRow(Base, frozen=True):
     """why it could not be read; empty when it was"""
     page: str = ""
     """its own HTML page, relative to the index"""
+    vendor: bool = False
+    """a CUDA library of NVIDIA's, no application of its own"""
 
 
 class CauseGroup(Base, frozen=True):
-    """Applications that wait for the same thing on one stack."""
+    """Applications that wait for the same thing on one stack. ``action``: the same for all of them, or none."""
 
     stack: str
     id: str
@@ -90,11 +92,13 @@ class CauseGroup(Base, frozen=True):
 
 
 class ReleaseCount(Base, frozen=True):
-    """How many rows a stack serves. ``served``: verified, likely or needs-setup; ``counts`` by verdict."""
+    """How many applications a stack serves. ``served``: verified, likely or needs-setup; ``counts`` by verdict;
+    ``vendor``: rows of NVIDIA's own libraries, in neither."""
 
     stack: str
     served: int
     counts: dict[str, int]
+    vendor: int = 0
 
 
 class RowChange(Base, frozen=True):

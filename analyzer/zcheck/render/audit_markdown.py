@@ -28,8 +28,7 @@ def render(audit: Audit, options: RenderOptions) -> str:
     lines += [_row(markdown_text(cell) for cell in head), _row("---" for _ in head)]
     for row in audit.applications:
         verdicts = [view.VERDICT_WORDS[row.verdict.get(stack.id, "unknown")] for stack in audit.stacks]
-        more = len(row.programs) - 1
-        name = markdown_code(row.path) + (f" and {more} more" if more else "")
+        name = markdown_code(row.path) + audit_view.more(row)
         rest = (audit_view.needs(row), row.top_cause, row.first_action, row.cuda, audit_view.size(row.size))
         lines.append(_row([name, *verdicts, *(markdown_text(cell) for cell in rest)]))
     if len(audit.stacks) == 1:

@@ -37,9 +37,20 @@ def worst(row: AuditRow) -> Verdict:
 
 
 def name(row: AuditRow) -> str:
-    """The path, and how many programs share the row."""
-    more = len(row.programs) - 1
-    return f"{row.path} and {more} more" if more else row.path
+    """The path, and how many programs and libraries share the row."""
+    return row.path + more(row)
+
+
+def more(row: AuditRow) -> str:
+    """`` and 3 more``, behind the first one's name; where programs and libraries share the row, how many of each."""
+    if len(row.programs) < 2:
+        return ""
+    programs = sum(path.lower().endswith((".exe", ".scr")) for path in row.programs)
+    libraries = len(row.programs) - programs
+    said = f" and {len(row.programs) - 1} more"
+    if not programs or not libraries:
+        return said
+    return f"{said} ({view.plural(programs, 'program')}, {view.plural(libraries, 'library', 'libraries')} in all)"
 
 
 def needs(row: AuditRow) -> str:
@@ -79,9 +90,15 @@ def best(audit: Audit) -> str:
     top = audit.releases[0]
     equal = [r for r in audit.releases if r.served == top.served and r.counts == top.counts]
     total = sum(top.counts.values())
+    if not total:
+        return ""
     names = " and ".join(known[r.stack] for r in equal)
     verb = "serves" if len(equal) == 1 else "serve equally"
-    return f"{names} {verb} most: {top.served} of {total} are likely, verified or need setup only."
+    said = f"{names} {verb} most: {top.served} of {total} are likely, verified or need setup only."
+    if not top.served:  # a best one of none would sound like advice
+        said = f"On no release is any of {total} likely, verified or in need of setup only."
+    libraries = view.plural(top.vendor, "row")
+    return f"{said} NVIDIA's own libraries are not counted ({libraries})." if top.vendor else said
 
 
 def size(count: int) -> str:
