@@ -24,7 +24,8 @@ VERDICT_MEANING: dict[Verdict, str] = {
     "verified": "a recorded run of this application on this stack and GPU passed",
     "likely": "predicted loadable: nothing found that stops it; nothing was run",
     "needs-setup": "predicted loadable once the setup steps are done; nothing was run",
-    "at-risk": "predicted loadable, but something it may use is known to fail; nothing was run",
+    "at-risk": "predicted loadable once any setup is done, but it may use something that fails or was never shown to "
+    "work; nothing was run",
     "blocked": "something it certainly uses cannot work on this stack",
     "unknown": "too little could be read to judge",
     "no-cuda": "no use of CUDA was found",
@@ -99,6 +100,19 @@ def short_labels(report: Report) -> dict[str, str]:
 def verdict_line(report: Report, stack: StackReport, target: str = "") -> str:
     """What stands behind the verdict word: target (another name for it, if given), stack and headline."""
     return f"{target or report.target}  on {stack_label(stack)}: {stack.headline}"
+
+
+def meanings(stacks: Iterable[StackReport]) -> tuple[tuple[Verdict, str], ...]:
+    """The verdicts of ``stacks`` with what they mean; what was ignored is no part of a prediction."""
+    judged = tuple(stacks)
+    told = []
+    for verdict, meaning in VERDICT_MEANING.items():
+        mine = [stack for stack in judged if stack.verdict == verdict]
+        apart = any(finding.severity != "note" for stack in mine for finding in stack.ignored)
+        if mine:
+            predicted = apart and meaning.startswith("predicted")
+            told.append((verdict, f"apart from what is ignored, {meaning}" if predicted else meaning))
+    return tuple(told)
 
 
 def by_actions(report: Report) -> tuple[tuple[tuple[str, ...], tuple[StackReport, ...]], ...]:
