@@ -29,7 +29,7 @@ def _digraph(report: Report, system: bool) -> str:
     verdicts = "; ".join(f"{view.VERDICT_WORDS[s.verdict]} on {view.stack_label(s)}" for s in report.stacks)
     findings: dict[str | None, list[str]] = {}
     for row in view.merged(report):
-        findings.setdefault(row.finding.module, []).append(f"{row.finding.severity} {row.finding.id}")
+        findings.setdefault(row.finding.module, []).append(f"{view.severity_word(row.finding)} {row.finding.id}")
     names = {node.name for node in seen.nodes}
     unplaced = [text for module, texts in findings.items() if module not in names for text in texts]
     lines = [

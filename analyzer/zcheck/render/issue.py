@@ -125,7 +125,7 @@ def _description(report: Report) -> str:
         finding = row.finding
         where = f" in {code(_short(finding.module, 120))}" if finding.module else ""
         why = prose(_short(finding.message or finding.title))
-        lines.append(f"* {view.SEVERITY_WORDS[finding.severity]} {code(finding.id)}{where}: {why}")
+        lines.append(f"* {view.severity_word(finding, view.SEVERITY_WORDS)} {code(finding.id)}{where}: {why}")
     return "\n".join([*lines, "", f"{_ADD} what you expected and what happened."])
 
 
@@ -222,7 +222,7 @@ def _blocks(report: Report) -> list[str]:
 def _index(report: Report) -> list[str]:
     seen: dict[str, int] = {}
     for row in view.merged(report):
-        key = f"{view.SEVERITY_WORDS[row.finding.severity]} {code(_short(row.finding.id, 80))}"
+        key = f"{view.severity_word(row.finding, view.SEVERITY_WORDS)} {code(_short(row.finding.id, 80))}"
         seen[key] = seen.get(key, 0) + 1
     return [f"{key}" + (f" ({count} places)" if count > 1 else "") for key, count in list(seen.items())[:400]]
 

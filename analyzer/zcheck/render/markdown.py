@@ -126,7 +126,7 @@ def findings(report: Report, level: int) -> str:
     if len(report.stacks) > 1:
         labels = view.short_labels(report)
         matrix = [
-            [code(f.id), code(f.module) if f.module else "", *(cells.get(s.id, "–") for s in report.stacks)]
+            [code(f.id), code(f.module) if f.module else "", *(_cell(cells.get(s.id)) for s in report.stacks)]
             for f, cells in view.rule_rows(report)
         ]
         parts.append(table(["finding", "module", *(prose(labels[s.id]) for s in report.stacks)], matrix))
@@ -134,9 +134,14 @@ def findings(report: Report, level: int) -> str:
     return "\n\n".join(parts)
 
 
+def _cell(item: Finding | None) -> str:
+    return view.severity_word(item) if item else "–"
+
+
 def finding(item: Finding, level: int) -> str:
     """One finding in full."""
-    lines = [f"{'#' * min(level, 6)} {view.SEVERITY_WORDS[item.severity]}: {code(item.id)} {prose(item.title)}", ""]
+    severity = view.severity_word(item, view.SEVERITY_WORDS)
+    lines = [f"{'#' * min(level, 6)} {severity}: {code(item.id)} {prose(item.title)}", ""]
     where = [f"in {code(item.module)}"] if item.module else []
     where += [f"reach *{item.reach}* ({view.REACH_MEANING[item.reach]})", f"confidence {item.confidence}"]
     lines += [", ".join(where) + (f"; functions: {names(item.functions)}" if item.functions else ""), ""]

@@ -35,9 +35,8 @@ def graph(report: Report, max_nodes: int = MAX_NODES) -> str:
     for stack in report.stacks:
         lines.append(f"%% {_comment(view.VERDICT_WORDS[stack.verdict])} on {_comment(view.stack_label(stack))}")
     for row in view.merged(report):
-        lines.append(
-            f"%% {row.finding.severity} {_comment(row.finding.id)} {_comment(row.finding.module or '')}".rstrip()
-        )
+        place = _comment(row.finding.module or "")
+        lines.append(f"%% {view.severity_word(row.finding)} {_comment(row.finding.id)} {place}".rstrip())
     return "\n".join(["graph LR", *("  " + line for line in lines), *body(report, seen, max_nodes)]) + "\n"
 
 

@@ -184,9 +184,10 @@ class _ReportWriter(DetailsWriter):
             "verdict", *(self.styled((view.VERDICT_WORDS[s.verdict], _STYLES[s.verdict])) for s in report.stacks)
         )
         for finding, cells in view.rule_rows(report):
-            marks = [cells.get(stack.id, "") for stack in report.stacks]
             name = finding.id + (f" in {finding.module}" if finding.module else "")
-            table.add_row(self.styled(name), *(self.styled((mark or "-", _STYLES.get(mark, "dim"))) for mark in marks))
+            found = (cells.get(stack.id) for stack in report.stacks)
+            marks = ((view.severity_word(f), _STYLES[f.severity]) if f else ("-", "dim") for f in found)
+            table.add_row(self.styled(name), *(self.styled(mark) for mark in marks))
         self.console.print(table)
         self.console.print(self.styled(("  - = not found on that stack", "dim")))
 
@@ -204,9 +205,10 @@ class _ReportWriter(DetailsWriter):
                 continue
             finding = row.finding
             self.console.print()
+            condition = "if used: " if view.conditional(finding) else ""
             self.hang(
                 self.styled((view.SEVERITY_WORDS[finding.severity].ljust(8), _STYLES[finding.severity])),
-                self.styled((view.condition(finding), ""), (finding.id, "bold"), "  " + finding.title),
+                self.styled(condition, (finding.id, "bold"), "  " + finding.title),
                 2,
             )
             self.finding_body(finding, [labels[s] for s in row.stacks] if len(report.stacks) > 1 else [], told)

@@ -143,7 +143,7 @@ class DetailsWriter(Writer):
             for row in rows:
                 self.hang(
                     self.styled("- "),
-                    self.styled(f"{row.finding.id} ({row.finding.severity}): {row.finding.message}"),
+                    self.styled(f"{row.finding.id} ({view.severity_word(row.finding)}): {row.finding.message}"),
                     2,
                 )
 

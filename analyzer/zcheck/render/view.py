@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
@@ -146,9 +146,18 @@ def _together(finding: Finding, stacks: tuple[str, ...], release: dict[str, str]
     return Merged(finding, stacks)
 
 
-def condition(finding: Finding) -> str:
-    """``if used: `` before a blocker of which no use was seen: it blocks nothing until then."""
-    return "if used: " if finding.severity == "blocker" and finding.reach == "use" else ""
+def conditional(finding: Finding) -> bool:
+    """True for a blocker of which no use was seen: it blocks nothing until then, and leaves the verdict at risk."""
+    return finding.severity == "blocker" and finding.reach == "use"
+
+
+def severity_word(finding: Finding, words: Mapping[str, str] | None = None) -> str:
+    """The severity of a finding in every format's words: ``blocker if used`` where it blocks nothing until then.
+
+    ``words``: how the severities are written, such as ``SEVERITY_WORDS``; as they are without.
+    """
+    word = words[finding.severity] if words else finding.severity
+    return f"{word} if used" if conditional(finding) else word
 
 
 def state_word(state: str) -> str:
@@ -161,13 +170,13 @@ def without_names(reason: str) -> str:
     return _NAMED.sub(lambda found: f"({plural(int(found[1]), 'kernel')})", reason)
 
 
-def rule_rows(report: Report) -> tuple[tuple[Finding, dict[str, str]], ...]:
-    """One row a rule and module: the first such finding, and the severity by stack id."""
-    rows: dict[tuple[str, str | None], tuple[Finding, dict[str, str]]] = {}
+def rule_rows(report: Report) -> tuple[tuple[Finding, dict[str, Finding]], ...]:
+    """One row a rule and module: the first such finding, and the finding by stack id."""
+    rows: dict[tuple[str, str | None], tuple[Finding, dict[str, Finding]]] = {}
     for row in merged(report):
         _, cells = rows.setdefault((row.finding.id, row.finding.module), (row.finding, {}))
         for stack in row.stacks:
-            cells.setdefault(stack, row.finding.severity)
+            cells.setdefault(stack, row.finding)
     return tuple(rows.values())
 
 
