@@ -77,7 +77,7 @@ def check(
     ] = None,
     tree: Annotated[bool, typer.Option("--tree", help="Show the dependency tree.")] = False,
     verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", help="Show notes in full, every function and all evidence.")
+        bool, typer.Option("--verbose", "-v", help="Show notes in full, every function, 20 evidence lines a finding.")
     ] = False,
     evidence: Annotated[bool, typer.Option("--evidence", help="Print the evidence lines instead of a report.")] = False,
     host: Annotated[

@@ -10,6 +10,7 @@ from zcheck.render.safe import markdown_code as code
 from zcheck.render.safe import markdown_text as prose
 
 NAMES_SHOWN = 40
+EVIDENCE_SHOWN = 8
 
 
 def render(product: Report | Applications, options: RenderOptions) -> str:
@@ -148,9 +149,10 @@ def finding(item: Finding, level: int) -> str:
     if item.message:
         lines += [prose(item.message), ""]
     lines += [f"* **To do:** {prose(fix)}" for fix in item.fix]
-    lines += [f"* Evidence: {code(line)}" for line in item.evidence[:8]]
-    if len(item.evidence) > 8:
-        lines.append(f"* Evidence: {len(item.evidence) - 8} more lines")
+    lines += [f"* Evidence: {code(view.evidence_line(line))}" for line in item.evidence[:EVIDENCE_SHOWN]]
+    left = len(item.evidence[EVIDENCE_SHOWN:]) + item.evidence_left
+    if left:
+        lines.append(f"* Evidence: {view.plural(left, 'more line')}")
     lines += [f"* See {prose(ref)}" for ref in item.refs]
     return "\n".join(lines).rstrip()
 

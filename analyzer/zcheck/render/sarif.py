@@ -152,5 +152,6 @@ def _result(report: Report, row: view.Merged, index: dict[str, int], places: dic
             "stacks": list(row.stacks),
             "fix": [visible(fix) for fix in finding.fix],
             "evidence": [visible(line) for line in finding.evidence],
+            **({"evidenceLeft": finding.evidence_left} if finding.evidence_left else {}),
         },
     }

@@ -57,6 +57,7 @@ ROLE_MEANING = {
     "bundle": "the application's own",
     "missing": "not found in the bundle",
 }
+_MISSING = re.compile(r"; found missing(?=;|$)")
 _NAMED = re.compile(r"\((\d+): .*\)$", re.DOTALL)
 DISCLAIMER = 'Read from files alone: the most it can say is "predicted loadable", never that it works.'
 
@@ -163,6 +164,11 @@ def severity_word(finding: Finding, words: Mapping[str, str] | None = None) -> s
 def state_word(state: str) -> str:
     """A function's state for people: ``unknown`` alone sounds like a verdict."""
     return "not in the tables" if state == "unknown" else state
+
+
+def evidence_line(line: str) -> str:
+    """An evidence line for people: a DLL that the program does not bring reads as no gap, since the stack may."""
+    return _MISSING.sub("; not in the bundle", line)
 
 
 def without_names(reason: str) -> str:
