@@ -10,8 +10,8 @@ import typer
 from zcheck.errors import UsageError
 from zcheck.model.base import Skipped
 
-HASHED = {"cyclonedx"}
-"""formats that name modules by their SHA-256, which takes a read of every byte"""
+HASHED = {"cyclonedx", "issue"}
+"""formats that name modules by their SHA-256, which takes a read of every byte; others show it where it is known"""
 Zluda = Annotated[
     list[str] | None,
     typer.Option(
