@@ -204,3 +204,11 @@ def test_bitsandbytes_is_seven_cuda_builds_and_three_for_rocm() -> None:
 )
 def test_variants(names: list[str], groups: list[list[str]]) -> None:
     assert [[variant for variant, _ in group.choices] for group in variants(names)] == groups
+
+
+def test_alternatives_of_one_name_are_told_apart_by_their_folders() -> None:
+    from zcheck.cli.entry import told_apart
+
+    paths = ["lib/cuda/llama.dll", "lib/avx2/llama.dll", "lib/avx/llama.dll"]
+    assert told_apart(paths, "lib/cuda/llama.dll") == ["lib/avx2/llama.dll", "lib/avx/llama.dll"]
+    assert told_apart(["lib/x_cuda12.dll", "lib/x_cuda11.dll"], "lib/x_cuda12.dll") == ["x_cuda11.dll"]

@@ -37,7 +37,8 @@ def root(tmp_path: Path) -> Path:
     return pcs.build(tmp_path / "pc", {"gpus": ["raphael", "rx9060xt"], "zluda": [{"remove": ["nvml.dll"]}]})
 
 
-def test_worst_first_with_its_fix(root: Path) -> None:
+def test_worst_first_with_its_fix(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "1000")  # a line a check, whatever the width that the tests run at
     code, text = run("--root", root)
     lines = text.splitlines()
     assert code == 0

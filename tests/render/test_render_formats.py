@@ -7,6 +7,7 @@ import io
 import json
 import os
 import random
+import re
 import subprocess
 import sys
 from typing import Any
@@ -210,3 +211,39 @@ def test_no_verdict_promises_more_than_predicted_loadable() -> None:
     for verdict in ("likely", "needs-setup", "at-risk"):
         assert "predicted loadable" in VERDICT_MEANING[verdict] and "nothing was run" in VERDICT_MEANING[verdict]
     assert "recorded run" in VERDICT_MEANING["verified"]
+
+
+@pytest.mark.parametrize("fmt", sorted(FORMATS))
+def test_a_blocker_of_which_no_use_was_seen_is_none_in_any_format(fmt: str) -> None:
+    base = sample_reports.blocked_conv()
+    finding = msgspec.structs.replace(base.stacks[0].findings[0], reach="use")
+    stacks = tuple(
+        msgspec.structs.replace(stack, verdict="at-risk", findings=(finding,) if number == 0 else ())
+        for number, stack in enumerate(base.stacks)
+    )
+    text = render(msgspec.structs.replace(base, stacks=stacks), fmt, RenderOptions(width=200, tree=True))
+    if fmt in ("json", "csv"):  # severity and reach have a key and a column each
+        assert '"reach": "use"' in text or ",use," in text
+        return
+    plain = re.sub(r"<[^>]*>| +", " ", text) if fmt == "html" else text
+    assert re.search(r"if used", plain, re.IGNORECASE)
+    # HTML's filter and graph name the severity alone, and SARIF has a property for it.
+    if fmt not in ("html", "sarif"):
+        assert not re.search(r"\bblocker\b(?! if used)", text, re.IGNORECASE)
+
+
+def test_sarif_has_errors_only_where_the_verdict_is_blocked(sarif_schema: Any) -> None:
+    base = sample_reports.blocked_conv()
+    levels = {}
+    for reach in ("load", "init", "called", "use"):
+        finding = msgspec.structs.replace(base.stacks[0].findings[0], reach=reach)
+        report = msgspec.structs.replace(base, stacks=(msgspec.structs.replace(base.stacks[0], findings=(finding,)),))
+        log = json.loads(render(report, "sarif"))
+        jsonschema.Draft4Validator(sarif_schema).validate(log)
+        (result,) = log["runs"][0]["results"]
+        (rule,) = log["runs"][0]["tool"]["driver"]["rules"]
+        assert result["level"] == rule["defaultConfiguration"]["level"]
+        levels[reach] = result["level"]
+        assert f"Reach: {reach} (" in result["message"]["text"]
+        assert result["message"]["text"].startswith("If used: ") == (reach == "use")
+    assert levels == {"load": "error", "init": "error", "called": "error", "use": "warning"}

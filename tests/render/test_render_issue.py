@@ -99,3 +99,49 @@ def test_a_big_folder_fits_too() -> None:
     body = render(folder, "issue")
     assert len(body) < 60_000 and "Cut here" in body and body.count("<details>") == body.count("</details>")
     assert len(render(sample_reports.big(2_000), "issue", RenderOptions())) < 60_000
+
+
+@pytest.mark.parametrize(
+    ("entry", "command"),
+    [
+        ("upscale.exe", "Start it through ZLUDA v6: `zluda.exe -- upscale.exe`"),
+        ("lib/core.dll", "Start the program that loads `lib/core.dll` through ZLUDA v6: `zluda.exe -- PROGRAM.exe`"),
+        (
+            "_C.pyd",
+            "Start the program that loads `_C.pyd` through ZLUDA v6: `zluda.exe -- python.exe YOUR_SCRIPT.py`",
+        ),
+        (
+            "addon.node",
+            "Start the program that loads `addon.node` through ZLUDA v6: `zluda.exe -- node.exe YOUR_SCRIPT.js`",
+        ),
+    ],
+)
+def test_what_is_to_be_started_can_be_started(entry: str, command: str) -> None:
+    report = msgspec.structs.replace(sample_reports.blocked_conv(), target=entry, entries=(entry,))
+    assert f"2. {command}\n" in fields(render(report, "issue"))["Steps to reproduce"]
+
+
+def test_what_is_staged_has_no_launcher() -> None:
+    report = sample_reports.blocked_conv()
+    staged = msgspec.structs.replace(report.stacks[0], launch_mode="staged")
+    steps = fields(render(msgspec.structs.replace(report, stacks=(staged,)), "issue"))["Steps to reproduce"]
+    assert "with the files of ZLUDA v6 beside the program: `upscale.exe`" in steps and "zluda.exe" not in steps
+
+
+def test_a_check_for_an_issue_hashes_the_modules(capsys: pytest.CaptureFixture[str]) -> None:
+    from hashlib import sha256
+    from pathlib import Path
+
+    from zcheck.cli.app import run
+
+    program = Path(__file__).parents[2] / "samples" / "gemm.exe"
+    assert run([str(program), "--format", "issue"]) == 0
+    assert sha256(program.read_bytes()).hexdigest() in capsys.readouterr().out
+
+
+def test_no_column_for_hashes_that_nobody_made() -> None:
+    known, unknown = (render(make(), "issue") for make in (sample_reports.blocked_conv, sample_reports.likely_gemm))
+    assert "modules with hashes" in known and "| SHA-256 |" in known
+    assert "modules with versions" in unknown and "SHA-256" not in unknown
+    page = render(sample_reports.likely_gemm(), "html")
+    assert "SHA-256" not in page and "with versions and hashes" not in page

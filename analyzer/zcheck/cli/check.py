@@ -10,8 +10,8 @@ import typer
 from zcheck.errors import UsageError
 from zcheck.model.base import Skipped
 
-HASHED = {"cyclonedx"}
-"""formats that name modules by their SHA-256, which takes a read of every byte"""
+HASHED = {"cyclonedx", "issue"}
+"""formats that name modules by their SHA-256, which takes a read of every byte; others show it where it is known"""
 Zluda = Annotated[
     list[str] | None,
     typer.Option(
@@ -77,7 +77,7 @@ def check(
     ] = None,
     tree: Annotated[bool, typer.Option("--tree", help="Show the dependency tree.")] = False,
     verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", help="Show notes in full, every function and all evidence.")
+        bool, typer.Option("--verbose", "-v", help="Show notes in full, every function, 20 evidence lines a finding.")
     ] = False,
     evidence: Annotated[
         bool, typer.Option("--evidence", help="Print the evidence, as lines or JSON, instead of a report.")

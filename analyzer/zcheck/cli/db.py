@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 import typer
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from zcheck.coverage.database import Database
 
 app = typer.Typer(no_args_is_help=True, help="The coverage database: what is known of each release, from which source.")
@@ -41,25 +39,14 @@ def _print_json(value: object) -> None:
     typer.echo(json.dumps(value, indent=2, ensure_ascii=False))
 
 
-def _table(title: str, columns: list[str], rows: list[list[str]]) -> Table:
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
-    for column in columns:
-        table.add_column(column, overflow="fold")
-    for row in rows:
-        table.add_row(*(Text(cell) for cell in row))
-    return table
-
-
 def _show(title: str, columns: list[str], rows: list[list[str]]) -> None:
-    """A table on a terminal; tab-separated lines in a pipe, so that nothing is cut or wrapped."""
-    from rich.console import Console
+    """A table for people; tab-separated lines for other programs, so that nothing is cut or wrapped."""
+    from zcheck.cli import people
 
-    console = Console(highlight=False)
-    if console.is_terminal:
-        console.print(_table(title, columns, rows))
+    if people.at_terminal():
+        out = people.writer()
+        people.table(out, title, columns, rows)
+        people.show(out)
         return
     if title:
         typer.echo(title)
@@ -206,9 +193,12 @@ def _facts(database: Database, name: str) -> dict[str, Any]:
     return facts
 
 
-def known(name: str) -> bool:
-    """True when any table knows the function."""
-    return bool(_facts(_open(), name))
+def explained(name: str) -> bool:
+    """Tell people what any table knows of the function; False where none knows it."""
+    facts = _facts(_open(), name)
+    if facts:
+        _explain(facts)
+    return bool(facts)
 
 
 def _with_state(name: str) -> str:
@@ -222,55 +212,85 @@ def _span(item: dict[str, Any]) -> str:
     return since if item["until"] == item["since"] else f"{since} to {item['until'] or 'now'}"
 
 
-def _print_facts(facts: dict[str, Any]) -> None:
-    if facts["history"]:
-        rows = [
-            [
-                item["library"],
-                _span(item),
-                item["state"],
-                item["limit"] or "",
-                item["source"],
-            ]
-            for item in facts["history"]
-        ]
-        _show(facts["name"], ["library", "releases", "state", "limit", "source"], rows)
-    else:
-        typer.echo(facts["name"])
-        if facts["runtime"]:
-            typer.echo("NVIDIA's own CUDA runtime holds it, which no release of ZLUDA replaces on Windows; its driver")
-            typer.echo("calls, below with their state in the newest release, are what ZLUDA answers")
-        else:
-            typer.echo("no release of ZLUDA exports it on Windows")
+_COLUMNS = ["library", "releases", "state", "limit", "source"]
+
+
+def _history_rows(facts: dict[str, Any]) -> list[list[str]]:
+    return [
+        [item["library"], _span(item), item["state"], item["limit"] or "", item["source"]] for item in facts["history"]
+    ]
+
+
+def _sentences(facts: dict[str, Any]) -> list[str]:
+    """What is known beside the history, a line each."""
+    said = []
+    if not facts["history"] and facts["runtime"]:
+        said.append(
+            "NVIDIA's own CUDA runtime holds it, which no release of ZLUDA replaces on Windows; its driver calls, "
+            "below with their state in the newest release, are what ZLUDA answers"
+        )
+    elif not facts["history"]:
+        said.append("no release of ZLUDA exports it on Windows")
     for item in facts["not_on_windows"]:
-        typer.echo(f"{item['library']} of {', '.join(item['releases'])} has it ({item['state']}), not for Windows")
-    hip = facts["hip"]
-    if hip is None:
-        typer.echo("HIP: HIPIFY does not list this name")
-    elif not hip["name"]:
-        typer.echo(f"HIP: no counterpart ({hip['status']}); source {hip['source']}")
-    else:
-        notes = [
-            f"since {hip['since']}" if hip["since"] else "",
-            f"removed in {hip['removed']}" if hip["removed"] else "",
-        ]
-        notes += [f"rocm library: {hip['roc']}" if hip["roc"] else "", "in 6.4" if hip["in_hip_6_4"] else "not in 6.4"]
-        if hip["v2_signature_only"]:
-            notes.append("HIP has the _v2 signature only")
-        if hip["not_exported_on_windows"]:
-            notes.append(f"not exported on Windows: {hip['not_exported_on_windows']}")
-        typer.echo(f"HIP: {hip['name']} ({'; '.join(note for note in notes if note)}); source {hip['source']}")
+        said.append(f"{item['library']} of {', '.join(item['releases'])} has it ({item['state']}), not for Windows")
+    said.append(_hip_sentence(facts["hip"]))
     if facts["cuda"]:
-        typer.echo("CUDA: exported by " + ", ".join(f"{item['dll']} {item['version']}" for item in facts["cuda"]))
+        said.append("CUDA: exported by " + ", ".join(f"{item['dll']} {item['version']}" for item in facts["cuda"]))
     else:
-        typer.echo("CUDA: exported by none of the NVIDIA DLLs that were read")
+        said.append("CUDA: exported by none of the NVIDIA DLLs that were read")
     if facts["families"]:
-        typer.echo(f"workload: {', '.join(facts['families'])}")
+        said.append(f"workload: {', '.join(facts['families'])}")
     if facts["driver_calls"]:
-        typer.echo(f"was seen to call: {', '.join(map(_with_state, facts['driver_calls']))}")
+        said.append(f"was seen to call: {', '.join(map(_with_state, facts['driver_calls']))}")
     if facts["entry_points"]:
         asked = dict.fromkeys(f"{item['asked']} from CUDA {item['min_cuda_version']}" for item in facts["entry_points"])
-        typer.echo(f"cuGetProcAddress (newest main release) gives it for: {', '.join(asked)}")
+        said.append(f"cuGetProcAddress (newest main release) gives it for: {', '.join(asked)}")
+    return said
+
+
+def _hip_sentence(hip: dict[str, Any] | None) -> str:
+    if hip is None:
+        return "HIP: HIPIFY does not list this name"
+    if not hip["name"]:
+        return f"HIP: no counterpart ({hip['status']}); source {hip['source']}"
+    notes = [
+        f"since {hip['since']}" if hip["since"] else "",
+        f"removed in {hip['removed']}" if hip["removed"] else "",
+    ]
+    notes += [f"rocm library: {hip['roc']}" if hip["roc"] else "", "in 6.4" if hip["in_hip_6_4"] else "not in 6.4"]
+    if hip["v2_signature_only"]:
+        notes.append("HIP has the _v2 signature only")
+    if hip["not_exported_on_windows"]:
+        notes.append(f"not exported on Windows: {hip['not_exported_on_windows']}")
+    return f"HIP: {hip['name']} ({'; '.join(note for note in notes if note)}); source {hip['source']}"
+
+
+def _explain(facts: dict[str, Any]) -> None:
+    """What is known of a function, for people."""
+    from zcheck.cli import people
+
+    out = people.writer()
+    if facts["history"]:
+        people.table(out, facts["name"], _COLUMNS, _history_rows(facts))
+    else:
+        out.console.print(out.styled((facts["name"], "bold")))
+    for sentence in _sentences(facts):
+        out.hang(out.styled("- "), out.styled(sentence))
+    people.show(out)
+
+
+def _print_facts(facts: dict[str, Any]) -> None:
+    from zcheck.cli import people
+
+    if people.at_terminal():
+        _explain(facts)
+        return
+    if facts["history"]:
+        _show(facts["name"], _COLUMNS, _history_rows(facts))
+    else:
+        typer.echo(facts["name"])
+    for sentence in _sentences(facts):
+        typer.echo(sentence)
 
 
 @app.command()

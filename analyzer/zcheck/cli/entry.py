@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -204,12 +204,10 @@ class EntryReading:
 
         notes = []
         for group in variants(file.path for file in self._bundle.files if file.kind == "pe"):
-            names = [path.rpartition("/")[2] for _, path in group.choices]
-            if entry in (path for _, path in group.choices):
-                others = [name for name in names if name != entry.rpartition("/")[2]] or names
-                notes.append(
-                    f"It is one of several alternatives, of which a program loads one; the others: {', '.join(others)}."
-                )
+            paths = [path for _, path in group.choices]
+            if entry in paths:
+                others = ", ".join(told_apart(paths, entry))
+                notes.append(f"It is one of several alternatives, of which a program loads one; the others: {others}.")
         return tuple(notes)
 
     def _children(self, entry: str, name: str, names: Mapping[str, HiddenFacts]) -> list[Limitation]:
@@ -273,3 +271,9 @@ class EntryReading:
         return runtime_start(
             coverage(), name, version.file_version if version else "", version.description if version else ""
         )
+
+
+def told_apart(paths: Sequence[str], entry: str) -> list[str]:
+    """The names of ``paths`` but for ``entry``; the whole path where several files have the same name."""
+    names = [path.rpartition("/")[2] for path in paths]
+    return [path if names.count(name) > 1 else name for path, name in zip(paths, names, strict=True) if path != entry]

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import difflib
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from zcheck.errors import UsageError
+
+if TYPE_CHECKING:
+    from zcheck.match import Rule
 
 
 def explain(
@@ -21,28 +24,32 @@ def explain(
     if rule is not None:
         _rule(rule)
         return
-    from zcheck.cli.db import known, show
+    from zcheck.cli.db import explained
 
-    if known(what):
-        show(what)
+    if explained(what):
         return
     near = difflib.get_close_matches(what.upper(), rules, 1) or list(coverage().suggestions(what))[:3]
     hint = f"; did you mean {' or '.join(near)}?" if near else "; zcheck rules list shows the ids"
     raise UsageError(f"{what!r} is neither a finding's id nor a CUDA function that the tables know{hint}")
 
 
-def _rule(rule: object) -> None:
-    from zcheck.cli.output import write
-    from zcheck.match import Rule
+def _rule(rule: Rule) -> None:
+    from zcheck.cli import people
     from zcheck.model.evidence import line
 
-    assert isinstance(rule, Rule)
-    lines = [f"{rule.id} ({rule.severity}): {rule.title}", "", " ".join(rule.explain.split()), "", "What to do:"]
-    lines += [f"  - {' '.join(text.split())}" for text in rule.fix]
-    if rule.refs:
-        lines += ["", "See:"] + [f"  - {ref}" for ref in rule.refs]
-    lines += ["", "Examples (words in braces are filled in from the program):"]
+    out = people.writer()
+    out.hang(out.styled((f"{rule.id} ({rule.severity}): ", "bold")), out.styled(rule.title))
+    out.console.print()
+    out.console.print(out.styled(" ".join(rule.explain.split())))
+    for title, texts in (("What to do:", rule.fix), ("See:", rule.refs)):
+        if texts:
+            out.heading(title)
+        for text in texts:
+            out.hang(out.styled("- "), out.styled(" ".join(text.split())), 2)
+    out.heading("Examples (words in braces are filled in from the program):")
     for example in rule.examples:
-        lines.append(f"  {'found' if example.expect_match else 'not found'}: {example.name} ({example.stack.id})")
-        lines += [f"      {line(item)}" for item in example.evidence.items]
-    write("\n".join(lines) + "\n")
+        lead = "found: " if example.expect_match else "not found: "
+        out.hang(out.styled(lead), out.styled(f"{example.name} ({example.stack.id})"), 2)
+        for item in example.evidence.items:
+            out.hang(out.styled(""), out.styled((line(item), "dim")), 6)
+    people.show(out)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 from enum import Enum
 from pathlib import Path
@@ -130,6 +129,7 @@ def written(found: Host, form: HostFormat) -> str:
     """The list in one format, ending in a line break."""
     import msgspec
 
+    from zcheck.cli import people
     from zcheck.cli.host_format import as_issue, as_markdown, as_text
 
     encoded = msgspec.json.format(msgspec.json.encode(found), indent=2).decode()
@@ -139,8 +139,7 @@ def written(found: Host, form: HostFormat) -> str:
         return as_markdown(found)
     if form is HostFormat.issue:
         return as_issue(found, encoded)
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-    text = as_text(found, width)
+    text = as_text(found, people.width())
     try:
         text.encode(sys.stdout.encoding or "utf-8")
     except (LookupError, UnicodeEncodeError):

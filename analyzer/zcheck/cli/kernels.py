@@ -10,15 +10,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from zcheck.errors import InputError, UsageError
+from zcheck.render import view
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from zcheck.model.device_code import DeviceCodeFacts, DeviceEntry, ReleasePtx, Replay
+    from zcheck.render.textwriter import Writer
 
 DEFAULT_RELEASE = "v6"
 MAX_ROWS = 40
-"""entries and kernels that the text names; JSON has all"""
+"""entries and causes that the text names without --verbose"""
+MAX_NAMES = 4
+"""kernels that it names for a cause"""
+MAX_NAME = 96
+"""characters of a kernel's mangled name"""
 EXTENSIONS = {"ptx": "ptx", "sass": "cubin"}
 
 
@@ -47,6 +51,7 @@ def kernels(
         Path | None,
         typer.Option("--extract", metavar="DIR", help="Write all PTX and cubins into DIR; nothing is overwritten."),
     ] = None,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Name every kernel and entry.")] = False,
     cache: Annotated[bool, typer.Option(help="Keep facts of PTX and cubins for later runs.")] = True,
 ) -> None:
     """Show the device code of FILE, kernel by kernel, and which kernels a ZLUDA release would load."""
@@ -78,7 +83,7 @@ def kernels(
     if output_format is Format.json:
         typer.echo(_json(code, replays, notes))
         return
-    _text(code, releases, replays, notes)
+    _text(code, releases, replays, notes, verbose)
     if extract is not None:
         typer.echo(f"{written} files written to {extract}")
 
@@ -161,13 +166,6 @@ def _json(code: DeviceCodeFacts, replays: list[Replay], notes: dict[str, list[st
     return json.dumps(document, indent=2, ensure_ascii=False)
 
 
-def _clean(text: str) -> str:
-    """Text out of a file, safe for a terminal: no control characters, no markup."""
-    from rich.markup import escape
-
-    return escape("".join(char if char.isprintable() else "?" for char in text))
-
-
 def headline(code: DeviceCodeFacts, replays: list[Replay]) -> str:
     """The first line: what is there, and for each release how many kernels would load."""
     if not code.containers and not code.loose:
@@ -190,38 +188,69 @@ def headline(code: DeviceCodeFacts, replays: list[Replay]) -> str:
 
 
 def _text(
-    code: DeviceCodeFacts, releases: list[ReleasePtx], replays: list[Replay], notes: dict[str, list[str]]
+    code: DeviceCodeFacts,
+    releases: list[ReleasePtx],
+    replays: list[Replay],
+    notes: dict[str, list[str]],
+    verbose: bool,
 ) -> None:
-    from rich.console import Console
+    from zcheck.cli import people
 
-    from zcheck.coverage.replay_report import reasons
-
-    console = Console(highlight=False)
-    console.print("[bold]" + _clean(headline(code, replays)) + "[/bold]", soft_wrap=True)
+    out = people.writer(verbose)
+    out.console.print(out.styled((headline(code, replays), "bold")))
     for problem in code.problems:
         where = f" at {problem.offset:#x}" if problem.offset is not None else ""
-        console.print(f"[yellow]note:[/yellow] {_clean(problem.reason)}{where}", soft_wrap=True)
-    if not code.containers and not code.loose:
+        out.hang(out.styled(("note: ", "yellow")), out.styled(f"{problem.reason}{where}"))
+    if code.containers or code.loose:
+        for release, one in zip(releases, replays, strict=True):
+            _release(out, release, one, notes[one.release])
+        out.console.print()
+        _entries(out, code, replays)
+    people.show(out)
+
+
+def _release(out: Writer, release: ReleasePtx, one: Replay, notes: list[str]) -> None:
+    """What one release does with the kernels: causes with the kernels they concern, then notes."""
+    inherited = f" (read from its tag; limits inherited from {release.inherits})" if release.inherits else ""
+    out.console.print()
+    out.console.print(out.styled((f"ZLUDA {one.release}", "bold"), inherited))
+    if one.load_fails:
+        out.hang(out.styled(""), out.styled(f"the load fails: {one.load_fails}"), 2)
+    lost: dict[tuple[str, str], list[str]] = {}
+    for part in one.containers:
+        for fate in part.fates:
+            lost.setdefault((fate.fate, fate.reason), []).append(fate.name)
+    causes = sorted(lost.items(), key=lambda item: -len(item[1]))
+    _causes(out, causes)
+    for note in dict.fromkeys((*(note for part in one.containers for note in part.notes), *notes)):
+        out.hang(out.styled("note: "), out.styled(note), 2)
+    if not causes and one.kernels:
+        said = "nothing known stops a kernel; whether they compute right only a run shows"
+        out.hang(out.styled(""), out.styled(said), 2)
+
+
+def _causes(out: Writer, causes: list[tuple[tuple[str, str], list[str]]]) -> None:
+    """Why kernels are lost, the most frequent cause first; the kernels a line each with ``verbose``."""
+    if out.options.verbose:
+        for (kind, reason), names in causes:
+            out.hang(out.styled(""), out.styled(f"{kind}: {reason} ({view.plural(len(names), 'kernel')})"), 2)
+            for name in names:
+                out.hang(out.styled(""), out.styled((name, "dim")), 6)
         return
-    for release, one in zip(releases, replays, strict=True):
-        inherited = f" (read from its tag; limits inherited from {release.inherits})" if release.inherits else ""
-        console.print(f"\n[bold]ZLUDA {_clean(one.release)}[/bold]{inherited}", soft_wrap=True)
-        if one.load_fails:
-            console.print(f"  the load fails: {_clean(one.load_fails)}", soft_wrap=True)
-        lines = reasons(one.containers, 4)
-        for line in lines[:MAX_ROWS]:
-            console.print(f"  {_clean(line)}", soft_wrap=True)
-        for note in dict.fromkeys(note for part in one.containers for note in part.notes):
-            console.print(f"  note: {_clean(note)}", soft_wrap=True)
-        for note in notes[one.release]:
-            console.print(f"  note: {_clean(note)}", soft_wrap=True)
-        if not lines and one.kernels:
-            console.print("  nothing known stops a kernel; whether they compute right only a run shows", soft_wrap=True)
-    console.print()
-    _entries(console, code, replays)
+    for (kind, reason), names in causes[:MAX_ROWS]:
+        told = ", ".join(_short(name) for name in names[:MAX_NAMES])
+        more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
+        out.hang(out.styled(""), out.styled(f"{kind}: {reason} ({len(names)}: {told}{more})"), 2)
+    if len(causes) > MAX_ROWS or any(len(names) > MAX_NAMES for _, names in causes):
+        out.console.print(out.styled(("  all of them by name with --verbose", "dim")))
 
 
-def _entries(console: Console, code: DeviceCodeFacts, replays: list[Replay]) -> None:
+def _short(name: str) -> str:
+    """A mangled name as far as a line can hold it."""
+    return name if len(name) <= MAX_NAME else f"{name[: MAX_NAME - 1]}…"
+
+
+def _entries(out: Writer, code: DeviceCodeFacts, replays: list[Replay]) -> None:
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, header_style="dim")
@@ -234,10 +263,10 @@ def _entries(console: Console, code: DeviceCodeFacts, replays: list[Replay]) -> 
     for number, (section, entries) in enumerate(groups):
         for index, entry in enumerate(entries):
             rows += 1
-            if rows > MAX_ROWS:
+            if rows > MAX_ROWS and not out.options.verbose:
                 continue
             if section and section != before:
-                table.add_row(f"[dim]{_clean(section)}[/dim]")
+                table.add_row(out.styled((section, "dim")))
             before = section
             taken = [
                 one.release
@@ -245,19 +274,20 @@ def _entries(console: Console, code: DeviceCodeFacts, replays: list[Replay]) -> 
                 for part in one.containers
                 if (part.chosen_container, part.chosen) == (number, index)
             ]
-            table.add_row(
+            cells = (
                 f"{number}.{index}",
                 entry.kind if entry.kind != "other" else f"other ({entry.number})",
-                _clean(entry.arch),
+                entry.arch,
                 entry.version,
                 "" if entry.compression == "none" else entry.compression,
                 _size(entry.size),
                 str(len(entry.kernels)),
-                _clean(entry.problem or ", ".join(taken)),
+                entry.problem or ", ".join(taken),
             )
-    console.print(table)
-    if rows > MAX_ROWS:
-        console.print(f"… and {rows - MAX_ROWS} entries more (--format json lists all)")
+            table.add_row(*(out.styled(cell) for cell in cells))
+    out.console.print(table)
+    if rows > MAX_ROWS and not out.options.verbose:
+        out.console.print(out.styled(f"… and {rows - MAX_ROWS} entries more with --verbose"))
 
 
 def _size(count: int) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from zcheck.model.finding import Finding
 from zcheck.model.report import Verdict
 from zcheck.model.stack import Answers
+from zcheck.model.text import start_command
 
 _MOST = 5
 _AT_START = ("load", "init")
@@ -55,19 +56,8 @@ def start(answers: Answers, target: str) -> str:
     stack = answers.stack
     launcher = answers.capabilities.get("launcher", "zluda.exe")
     sdk = "an AMD TheRock build" if stack.hip_sdk == "therock" else f"HIP SDK {stack.hip_sdk}"
-    name = _command(target)
+    name = start_command(target)
     what = "it" if target.lower().endswith(".exe") else f"the program that loads {target}"
     if stack.launch_mode == "staged":
         return f"With {sdk} installed and the files of ZLUDA {stack.zluda} placed beside the program, start {name}."
     return f"With {sdk} installed, start {what} from the ZLUDA {stack.zluda} folder: {launcher} -- {name}"
-
-
-def _command(target: str) -> str:
-    """What a person types to start the target; a library is started by the program that loads it."""
-    if target.lower().endswith(".pyd"):
-        return "python.exe YOUR_SCRIPT.py"
-    if target.lower().endswith(".node"):
-        return "node.exe YOUR_SCRIPT.js"
-    if not target.lower().endswith(".exe"):
-        return "PROGRAM.exe"
-    return f'"{target}"' if " " in target else target

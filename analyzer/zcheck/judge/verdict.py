@@ -26,7 +26,7 @@ def judge(
     """
     stack = answers.stack
     verdict = _verdict(evidence, answers, findings)
-    headline = _headline(verdict, evidence, findings, workload)
+    headline = _headline(verdict, evidence, findings, workload, ignored)
     if verdict == "unknown" and not answers.release_read:
         headline = f"{_PLAIN[verdict]}: the files of ZLUDA {stack.zluda} were never read, so nothing is known of it"
     elif verdict == "no-cuda" and any(use.kind == "mention" for use in evidence.uses()):
@@ -96,7 +96,7 @@ _PLAIN: dict[Verdict, str] = {
     "verified": "a recorded run of this application on this stack and GPU passed",
     "likely": "predicted loadable: no gap was found in what it uses; only a run can show that it works",
     "needs-setup": "predicted loadable after the setup below; only a run can show that it works",
-    "at-risk": "it may start, but it uses something that fails or was never shown to work here",
+    "at-risk": "it may start, but it may use something that fails or was never shown to work here",
     "unknown": "cannot be judged from what could be read",
     "no-cuda": "nothing of CUDA was found in it, so ZLUDA changes nothing for it",
     "blocked": "it cannot work on this stack",
@@ -104,9 +104,12 @@ _PLAIN: dict[Verdict, str] = {
 
 
 def _headline(
-    verdict: Verdict, evidence: Evidence, findings: Sequence[Finding], workload: Sequence[WorkloadReason]
+    verdict: Verdict,
+    evidence: Evidence,
+    findings: Sequence[Finding],
+    workload: Sequence[WorkloadReason],
+    ignored: Sequence[Finding],
 ) -> str:
-    top = next((finding for finding in findings if finding.severity != "note"), None)
     if verdict == "blocked":
         sure = [finding for finding in findings if finding.severity == "blocker" and finding.reach in SURE]
         more = f" (and {len(sure) - 1} more)" if len(sure) > 1 else ""
@@ -114,10 +117,23 @@ def _headline(
     if verdict == "unknown":
         limits = [finding for finding in findings if finding.limitation]
         return f"{_PLAIN[verdict]}: {limits[0].title}" if limits else _PLAIN[verdict]
-    if verdict == "at-risk" and top is not None:
-        return f"{_PLAIN[verdict]}: {top.title}"
+    plain = _apart(ignored) + _PLAIN[verdict]
+    if verdict == "at-risk":
+        if any(finding.severity == "setup" and finding.reach != "mention" for finding in findings):
+            # A DLL that is missing stops any start.
+            plain = f"{_apart(ignored)}once the setup is done {_PLAIN[verdict]}"
+        # What has to be set up is no risk, though it may stand first.
+        top = next((f for f in findings if f.severity in ("blocker", "risk") and f.reach != "mention"), None)
+        return f"{plain}: {top.title}" if top is not None else plain
     if verdict in ("likely", "needs-setup"):
         needed = [reason.family for reason in workload if reason.need in ("required", "optional")]
         if needed == ["gemm"]:
-            return f"{_PLAIN[verdict]}; of compute libraries it uses matrix products (GEMM) only"
+            return f"{plain}; of compute libraries it uses matrix products (GEMM) only"
+        return plain
     return _PLAIN[verdict]
+
+
+def _apart(ignored: Sequence[Finding]) -> str:
+    """What a prediction leaves out: findings that would have counted, had nobody ignored them."""
+    count = sum(finding.severity != "note" for finding in ignored)
+    return f"apart from {count} ignored finding{'s' if count > 1 else ''}, " if count else ""

@@ -12,6 +12,7 @@ from zcheck.model.finding import REACHES, SEVERITIES, Finding
 from zcheck.model.stack import Answers
 
 _LINES = 20
+"""evidence lines kept with a finding; a framework's imports are thousands, and the report has them all"""
 _NAMES = 8
 
 
@@ -74,9 +75,7 @@ def _finding(rule: Rule, found: Match, answers: Answers, target: str) -> Finding
         newer=answers.newer,
         newer_has=names(newer_has) if newer_has else "",
     )
-    lines = [line(item) for item in found.evidence[:_LINES]]
-    if len(found.evidence) > _LINES:
-        lines.append(f"and {len(found.evidence) - _LINES} more")
+    lines = tuple(dict.fromkeys(line(item) for item in found.evidence))
     levels = ("low", "medium", "high")
     confidence = min(rule.confidence, found.confidence, key=levels.index)
     return Finding(
@@ -91,7 +90,8 @@ def _finding(rule: Rule, found: Match, answers: Answers, target: str) -> Finding
         functions=found.functions,
         message=" ".join(rule.explain.format_map(words).split()),
         fix=tuple(" ".join(text.format_map(words).split()) for text in rule.fix if _can_say(text, words)),
-        evidence=tuple(dict.fromkeys(lines)),
+        evidence=lines[:_LINES],
+        evidence_left=len(lines[_LINES:]),
         area=rule.area,
         limitation=rule.limitation,
         first=rule.first,

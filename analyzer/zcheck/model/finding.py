@@ -32,3 +32,5 @@ class Finding(Record, frozen=True, omit_defaults=False):
     first: bool = False
     """a host cause that fails before the program's own"""
     refs: tuple[str, ...] = ()
+    evidence_left: int = 0
+    """evidence lines beyond those of ``evidence``; the report's ``evidence`` has them"""

@@ -1,4 +1,4 @@
-"""Names as they may be shown: file names come from strangers and reach terminals, reports and JSON."""
+"""Names as they may be shown or typed: file names come from strangers and reach terminals, reports and JSON."""
 
 from __future__ import annotations
 
@@ -27,3 +27,14 @@ def _escape(char: str) -> str:
 def encodable(name: str) -> bool:
     """True when ``name`` is valid Unicode, so that it survives JSON."""
     return not any(0xD800 <= ord(char) <= 0xDFFF for char in name)
+
+
+def start_command(target: str) -> str:
+    """What a person types to start the target; a library is started by the program that loads it."""
+    if target.lower().endswith(".pyd"):
+        return "python.exe YOUR_SCRIPT.py"
+    if target.lower().endswith(".node"):
+        return "node.exe YOUR_SCRIPT.js"
+    if not target.lower().endswith(".exe"):
+        return "PROGRAM.exe"
+    return f'"{target}"' if " " in target else target

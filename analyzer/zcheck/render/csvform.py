@@ -64,6 +64,6 @@ def _row(report: Report, stack: StackReport, finding: Finding | None, ignored: b
         finding.title,
         finding.message,
         " / ".join(finding.fix),
-        " / ".join(finding.evidence),
+        " / ".join([*finding.evidence, *([f"and {finding.evidence_left} more"] if finding.evidence_left else [])]),
         "yes" if ignored else "",
     ]

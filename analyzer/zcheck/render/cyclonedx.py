@@ -77,7 +77,7 @@ def _application(bom: Bom, report: Report, prefix: str) -> list[Component]:
     for row, word in rows:
         finding = row.finding
         place = finding.module if finding.module in names else roots[0]
-        value = visible(f"{finding.severity} on {', '.join(row.stacks)}: {finding.title}")
+        value = visible(f"{view.severity_word(finding)} on {', '.join(row.stacks)}: {finding.title}")
         notes.setdefault(place or "", []).append(Property(name=f"zcheck:{word}:{visible(finding.id)}", value=value))
     for root in roots:
         notes.setdefault(root, []).extend(

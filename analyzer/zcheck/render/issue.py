@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from zcheck.model.report import VERDICTS, Applications, Report, StackReport
+from zcheck.model.text import start_command
 from zcheck.render import markdown, view
 from zcheck.render.options import RenderOptions
 from zcheck.render.safe import map_strings, visible
@@ -125,17 +126,22 @@ def _description(report: Report) -> str:
         finding = row.finding
         where = f" in {code(_short(finding.module, 120))}" if finding.module else ""
         why = prose(_short(finding.message or finding.title))
-        lines.append(f"* {view.SEVERITY_WORDS[finding.severity]} {code(finding.id)}{where}: {why}")
+        lines.append(f"* {view.severity_word(finding, view.SEVERITY_WORDS)} {code(finding.id)}{where}: {why}")
     return "\n".join([*lines, "", f"{_ADD} what you expected and what happened."])
 
 
 def _steps(report: Report, stack: StackReport | None) -> str:
     release = prose(stack.zluda) if stack else "the release"
     entry = report.entries[0] if report.entries else report.target
+    command = _short(visible(start_command(entry)), 200)
+    what = "it" if entry.lower().endswith(".exe") else f"the program that loads {code(_short(entry, 200))}"
+    start = f"2. Start {what} through ZLUDA {release}: {code(f'zluda.exe -- {command}')}"
+    if stack is not None and stack.launch_mode == "staged":
+        start = f"2. Start {what} with the files of ZLUDA {release} beside the program: {code(command)}"
     return "\n".join(
         [
             f"1. {_ADD} where the program comes from (name, version, download link).",
-            f"2. Start it through ZLUDA {release}: {code(f'zluda.exe -- {_short(visible(entry), 200)}')}",
+            start,
             f"3. {_ADD} what you did in the program.",
         ]
     )
@@ -202,7 +208,7 @@ def _blocks(report: Report) -> list[str]:
         ("CUDA functions in use", markdown.functions(report)),
         ("workload", markdown.workload(report)),
         ("taken for granted", markdown.bullets(prose(a) for a in report.assumptions)),
-        ("modules with hashes", _modules(report)),
+        (f"modules with {'hashes' if any(m.sha256 for m in report.modules) else 'versions'}", _modules(report)),
         ("not judged", markdown.bullets(f"{code(s.path)}: {prose(s.reason)}" for s in report.skipped)),
     ]
     findings = [body for title, body in pieces if title.startswith("finding ") and body]
@@ -222,15 +228,17 @@ def _blocks(report: Report) -> list[str]:
 def _index(report: Report) -> list[str]:
     seen: dict[str, int] = {}
     for row in view.merged(report):
-        key = f"{view.SEVERITY_WORDS[row.finding.severity]} {code(_short(row.finding.id, 80))}"
+        key = f"{view.severity_word(row.finding, view.SEVERITY_WORDS)} {code(_short(row.finding.id, 80))}"
         seen[key] = seen.get(key, 0) + 1
     return [f"{key}" + (f" ({count} places)" if count > 1 else "") for key, count in list(seen.items())[:400]]
 
 
 def _modules(report: Report) -> str:
+    told = [m for m in report.modules if set(m.role.values()) != {"system"}]
+    hashed = any(m.sha256 for m in told)  # a saved report may have none
     rows = [
-        [code(m.name), prose(m.version), prose(m.machine), code(m.sha256) if m.sha256 else ""]
-        for m in report.modules
-        if set(m.role.values()) != {"system"}
+        [code(m.name), prose(m.version), prose(m.machine), *([code(m.sha256) if m.sha256 else ""] if hashed else [])]
+        for m in told
     ]
-    return markdown.table(["module", "version", "machine", "SHA-256"], rows[:150]) if rows else ""
+    head = ["module", "version", "machine", *(["SHA-256"] if hashed else [])]
+    return markdown.table(head, rows[:150]) if rows else ""

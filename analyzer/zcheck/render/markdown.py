@@ -10,6 +10,7 @@ from zcheck.render.safe import markdown_code as code
 from zcheck.render.safe import markdown_text as prose
 
 NAMES_SHOWN = 40
+EVIDENCE_SHOWN = 8
 
 
 def render(product: Report | Applications, options: RenderOptions) -> str:
@@ -126,7 +127,7 @@ def findings(report: Report, level: int) -> str:
     if len(report.stacks) > 1:
         labels = view.short_labels(report)
         matrix = [
-            [code(f.id), code(f.module) if f.module else "", *(cells.get(s.id, "–") for s in report.stacks)]
+            [code(f.id), code(f.module) if f.module else "", *(_cell(cells.get(s.id)) for s in report.stacks)]
             for f, cells in view.rule_rows(report)
         ]
         parts.append(table(["finding", "module", *(prose(labels[s.id]) for s in report.stacks)], matrix))
@@ -134,18 +135,24 @@ def findings(report: Report, level: int) -> str:
     return "\n\n".join(parts)
 
 
+def _cell(item: Finding | None) -> str:
+    return view.severity_word(item) if item else "–"
+
+
 def finding(item: Finding, level: int) -> str:
     """One finding in full."""
-    lines = [f"{'#' * min(level, 6)} {view.SEVERITY_WORDS[item.severity]}: {code(item.id)} {prose(item.title)}", ""]
+    severity = view.severity_word(item, view.SEVERITY_WORDS)
+    lines = [f"{'#' * min(level, 6)} {severity}: {code(item.id)} {prose(item.title)}", ""]
     where = [f"in {code(item.module)}"] if item.module else []
     where += [f"reach *{item.reach}* ({view.REACH_MEANING[item.reach]})", f"confidence {item.confidence}"]
     lines += [", ".join(where) + (f"; functions: {names(item.functions)}" if item.functions else ""), ""]
     if item.message:
         lines += [prose(item.message), ""]
     lines += [f"* **To do:** {prose(fix)}" for fix in item.fix]
-    lines += [f"* Evidence: {code(line)}" for line in item.evidence[:8]]
-    if len(item.evidence) > 8:
-        lines.append(f"* Evidence: {len(item.evidence) - 8} more lines")
+    lines += [f"* Evidence: {code(view.evidence_line(line))}" for line in item.evidence[:EVIDENCE_SHOWN]]
+    left = len(item.evidence[EVIDENCE_SHOWN:]) + item.evidence_left
+    if left:
+        lines.append(f"* Evidence: {view.plural(left, 'more line')}")
     lines += [f"* See {prose(ref)}" for ref in item.refs]
     return "\n".join(lines).rstrip()
 

@@ -92,7 +92,7 @@ def _rule(finding: Finding) -> dict[str, Any]:
         "shortDescription": {"text": sarif_text(finding.title)},
         "fullDescription": {"text": sarif_text(finding.title)},
         "help": {"text": sarif_text("\n".join(finding.fix) or finding.title).replace("\\x0a", "\n")},
-        "defaultConfiguration": {"level": LEVELS[finding.severity]},
+        "defaultConfiguration": {"level": _level(finding)},
         "properties": {"tags": sorted({"zcheck", visible(finding.area)} - {""}), "precision": _precision(finding)},
     }
     ref = next(
@@ -106,6 +106,17 @@ def _rule(finding: Finding) -> dict[str, Any]:
     if ref:
         rule["helpUri"] = ref
     return rule
+
+
+def _level(finding: Finding) -> str:
+    """An error only for what makes the verdict blocked, so that the levels agree with verdict and exit code."""
+    return "warning" if view.conditional(finding) else LEVELS[finding.severity]
+
+
+def _message(finding: Finding) -> str:
+    """What code scanning shows of a result: why, and how surely the program gets there."""
+    reach = f"Reach: {finding.reach} ({view.REACH_MEANING[finding.reach]})."
+    return f"{'If used: ' if view.conditional(finding) else ''}{finding.message or finding.title} {reach}"
 
 
 def _precision(finding: Finding) -> str:
@@ -130,8 +141,8 @@ def _result(report: Report, row: view.Merged, index: dict[str, int], places: dic
     return {
         "ruleId": visible(finding.id),
         "ruleIndex": index[finding.id],
-        "level": LEVELS[finding.severity],
-        "message": {"text": sarif_text(finding.message or finding.title)},
+        "level": _level(finding),
+        "message": {"text": sarif_text(_message(finding))},
         "locations": [{"physicalLocation": {"artifactLocation": artifact}, "logicalLocations": logical}],
         "partialFingerprints": {"zcheckFinding/v1": hashlib.sha256(fingerprint.encode("utf-8", "replace")).hexdigest()},
         "properties": {
@@ -141,5 +152,6 @@ def _result(report: Report, row: view.Merged, index: dict[str, int], places: dic
             "stacks": list(row.stacks),
             "fix": [visible(fix) for fix in finding.fix],
             "evidence": [visible(line) for line in finding.evidence],
+            **({"evidenceLeft": finding.evidence_left} if finding.evidence_left else {}),
         },
     }

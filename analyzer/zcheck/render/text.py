@@ -184,9 +184,10 @@ class _ReportWriter(DetailsWriter):
             "verdict", *(self.styled((view.VERDICT_WORDS[s.verdict], _STYLES[s.verdict])) for s in report.stacks)
         )
         for finding, cells in view.rule_rows(report):
-            marks = [cells.get(stack.id, "") for stack in report.stacks]
             name = finding.id + (f" in {finding.module}" if finding.module else "")
-            table.add_row(self.styled(name), *(self.styled((mark or "-", _STYLES.get(mark, "dim"))) for mark in marks))
+            found = (cells.get(stack.id) for stack in report.stacks)
+            marks = ((view.severity_word(f), _STYLES[f.severity]) if f else ("-", "dim") for f in found)
+            table.add_row(self.styled(name), *(self.styled(mark) for mark in marks))
         self.console.print(table)
         self.console.print(self.styled(("  - = not found on that stack", "dim")))
 
@@ -204,9 +205,10 @@ class _ReportWriter(DetailsWriter):
                 continue
             finding = row.finding
             self.console.print()
+            condition = "if used: " if view.conditional(finding) else ""
             self.hang(
                 self.styled((view.SEVERITY_WORDS[finding.severity].ljust(8), _STYLES[finding.severity])),
-                self.styled((view.condition(finding), ""), (finding.id, "bold"), "  " + finding.title),
+                self.styled(condition, (finding.id, "bold"), "  " + finding.title),
                 2,
             )
             self.finding_body(finding, [labels[s] for s in row.stacks] if len(report.stacks) > 1 else [], told)
@@ -252,16 +254,21 @@ class _ReportWriter(DetailsWriter):
         fixes = finding.fix if self.options.verbose else [fix for fix in finding.fix if fix not in told]
         for number, fix in enumerate(fixes):
             self.hang(self.styled(("to do     " if number == 0 else " " * 10, "dim")), self.styled(fix), 4)
-        shown = finding.evidence if self.options.verbose else finding.evidence[:EVIDENCE_SHOWN]
-        for number, line in enumerate(shown):
-            self.hang(self.styled(("evidence  " if number == 0 else " " * 10, "dim")), self.styled((line, "dim")), 4)
-        if len(finding.evidence) > len(shown):
-            self.console.print(
-                self.styled((f"              {len(finding.evidence) - len(shown)} more with --verbose", "dim"))
-            )
+        self._evidence(finding)
         if self.options.verbose:
             for number, ref in enumerate(finding.refs):
                 self.hang(self.styled(("see       " if number == 0 else " " * 10, "dim")), self.styled((ref, "dim")), 4)
+
+    def _evidence(self, finding: Finding) -> None:
+        """The first lines of evidence, and where the rest is."""
+        shown = finding.evidence if self.options.verbose else finding.evidence[:EVIDENCE_SHOWN]
+        for number, line in enumerate(shown):
+            lead = self.styled(("evidence  " if number == 0 else " " * 10, "dim"))
+            self.hang(lead, self.styled((view.evidence_line(line), "dim")), 4)
+        left = ((len(finding.evidence) - len(shown), "--verbose"), (finding.evidence_left, "--evidence"))
+        more = [f"{count} more with {option}" for count, option in left if count]
+        if more:
+            self.console.print(self.styled((" " * 14 + ", ".join(more), "dim")))
 
 
 def _alike(reports: list[Report]) -> list[list[Report]]:

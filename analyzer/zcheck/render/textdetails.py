@@ -143,7 +143,7 @@ class DetailsWriter(Writer):
             for row in rows:
                 self.hang(
                     self.styled("- "),
-                    self.styled(f"{row.finding.id} ({row.finding.severity}): {row.finding.message}"),
+                    self.styled(f"{row.finding.id} ({view.severity_word(row.finding)}): {row.finding.message}"),
                     2,
                 )
 
@@ -161,10 +161,8 @@ class DetailsWriter(Writer):
     def closing(self, version: str, database: str, stacks: list[StackReport] | tuple[StackReport, ...]) -> None:
         """What the words mean, and what this rests on."""
         self.console.print()
-        seen = {stack.verdict for stack in stacks}
-        for verdict, meaning in view.VERDICT_MEANING.items():
-            if verdict in seen:
-                self.hang(self.styled((f"{view.VERDICT_WORDS[verdict]} = ", "dim")), self.styled((meaning, "dim")))
+        for verdict, meaning in view.meanings(stacks):
+            self.hang(self.styled((f"{view.VERDICT_WORDS[verdict]} = ", "dim")), self.styled((meaning, "dim")))
         self.console.print(self.styled((f"{view.DISCLAIMER} zcheck {version}, database {database}.", "dim")))
 
 

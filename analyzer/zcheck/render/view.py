@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
@@ -24,7 +24,8 @@ VERDICT_MEANING: dict[Verdict, str] = {
     "verified": "a recorded run of this application on this stack and GPU passed",
     "likely": "predicted loadable: nothing found that stops it; nothing was run",
     "needs-setup": "predicted loadable once the setup steps are done; nothing was run",
-    "at-risk": "predicted loadable, but something it may use is known to fail; nothing was run",
+    "at-risk": "predicted loadable once any setup is done, but it may use something that fails or was never shown to "
+    "work; nothing was run",
     "blocked": "something it certainly uses cannot work on this stack",
     "unknown": "too little could be read to judge",
     "no-cuda": "no use of CUDA was found",
@@ -56,6 +57,7 @@ ROLE_MEANING = {
     "bundle": "the application's own",
     "missing": "not found in the bundle",
 }
+_MISSING = re.compile(r"; found missing(?=;|$)")
 _NAMED = re.compile(r"\((\d+): .*\)$", re.DOTALL)
 DISCLAIMER = 'Read from files alone: the most it can say is "predicted loadable", never that it works.'
 
@@ -101,6 +103,19 @@ def verdict_line(report: Report, stack: StackReport, target: str = "") -> str:
     return f"{target or report.target}  on {stack_label(stack)}: {stack.headline}"
 
 
+def meanings(stacks: Iterable[StackReport]) -> tuple[tuple[Verdict, str], ...]:
+    """The verdicts of ``stacks`` with what they mean; what was ignored is no part of a prediction."""
+    judged = tuple(stacks)
+    told = []
+    for verdict, meaning in VERDICT_MEANING.items():
+        mine = [stack for stack in judged if stack.verdict == verdict]
+        apart = any(finding.severity != "note" for stack in mine for finding in stack.ignored)
+        if mine:
+            predicted = apart and meaning.startswith("predicted")
+            told.append((verdict, f"apart from what is ignored, {meaning}" if predicted else meaning))
+    return tuple(told)
+
+
 def by_actions(report: Report) -> tuple[tuple[tuple[str, ...], tuple[StackReport, ...]], ...]:
     """First actions, and the stacks that they are for; in the order of the stacks."""
     groups: dict[tuple[str, ...], list[StackReport]] = {}
@@ -132,9 +147,18 @@ def _together(finding: Finding, stacks: tuple[str, ...], release: dict[str, str]
     return Merged(finding, stacks)
 
 
-def condition(finding: Finding) -> str:
-    """``if used: `` before a blocker of which no use was seen: it blocks nothing until then."""
-    return "if used: " if finding.severity == "blocker" and finding.reach == "use" else ""
+def conditional(finding: Finding) -> bool:
+    """True for a blocker of which no use was seen: it blocks nothing until then, and leaves the verdict at risk."""
+    return finding.severity == "blocker" and finding.reach == "use"
+
+
+def severity_word(finding: Finding, words: Mapping[str, str] | None = None) -> str:
+    """The severity of a finding in every format's words: ``blocker if used`` where it blocks nothing until then.
+
+    ``words``: how the severities are written, such as ``SEVERITY_WORDS``; as they are without.
+    """
+    word = words[finding.severity] if words else finding.severity
+    return f"{word} if used" if conditional(finding) else word
 
 
 def state_word(state: str) -> str:
@@ -142,18 +166,23 @@ def state_word(state: str) -> str:
     return "not in the tables" if state == "unknown" else state
 
 
+def evidence_line(line: str) -> str:
+    """An evidence line for people: a DLL that the program does not bring reads as no gap, since the stack may."""
+    return _MISSING.sub("; not in the bundle", line)
+
+
 def without_names(reason: str) -> str:
     """A replay's reason with the number of kernels in place of their names: ``… (34: _Z1a, _Z1b …)``."""
     return _NAMED.sub(lambda found: f"({plural(int(found[1]), 'kernel')})", reason)
 
 
-def rule_rows(report: Report) -> tuple[tuple[Finding, dict[str, str]], ...]:
-    """One row a rule and module: the first such finding, and the severity by stack id."""
-    rows: dict[tuple[str, str | None], tuple[Finding, dict[str, str]]] = {}
+def rule_rows(report: Report) -> tuple[tuple[Finding, dict[str, Finding]], ...]:
+    """One row a rule and module: the first such finding, and the finding by stack id."""
+    rows: dict[tuple[str, str | None], tuple[Finding, dict[str, Finding]]] = {}
     for row in merged(report):
         _, cells = rows.setdefault((row.finding.id, row.finding.module), (row.finding, {}))
         for stack in row.stacks:
-            cells.setdefault(stack, row.finding.severity)
+            cells.setdefault(stack, row.finding)
     return tuple(rows.values())
 
 

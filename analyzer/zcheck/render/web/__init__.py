@@ -127,5 +127,5 @@ def _part(report: Report, ident: str) -> dict[str, Any]:
         "edges_left": max(0, len(seen.edges) - LIST_LIMIT),
         "functions": report.functions[:LIST_LIMIT],
         "functions_left": max(0, len(report.functions) - LIST_LIMIT),
-        "meanings": [(v, view.VERDICT_MEANING[v]) for v in VERDICTS if v in {s.verdict for s in report.stacks}],
+        "meanings": view.meanings(report.stacks),
     }
