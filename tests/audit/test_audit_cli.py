@@ -339,3 +339,33 @@ def test_json_keeps_to_the_schema(tmp_path: Path, capsys: pytest.CaptureFixture[
     for text in (earlier.read_text(encoding="utf-8"), out):
         jsonschema.validate(json.loads(text), {**schema, "anyOf": [{"$ref": "#/$defs/Audit"}]})
     assert json.loads(out)["schema"] == schema["version"]
+
+
+def test_outputs_that_would_overwrite_something_are_refused_before_the_audit(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    share(tmp_path / "share", 1)
+    (tmp_path / "old.json").write_text("{}")
+    for options in (
+        ("-o", f"json={tmp_path / 'x'}", "-o", f"csv={tmp_path / 'x'}"),
+        ("-o", f"html={tmp_path / 'pages'}", "-o", f"json={tmp_path / 'pages' / 'index.html'}"),
+        ("-o", f"json={tmp_path}"),
+        ("-o", f"html={tmp_path / 'old.json'}"),
+        ("--since", tmp_path / "old.json", "-o", f"csv={tmp_path / 'old.json'}"),
+    ):
+        code, out, err = audit(capsys, tmp_path / "share", *options, "-j", 1)
+        assert code == 2 and not out and "output" in err, options
+    assert (tmp_path / "old.json").read_text() == "{}"
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252", "cp1251"])
+def test_json_stays_json_whatever_the_terminal_takes(tmp_path: Path, own_cache: Path, encoding: str) -> None:
+    (tmp_path / "share").mkdir()
+    program(tmp_path / "share" / "caf\xe9 \U0001f600.exe")
+    for verb in ("audit", "check"):
+        done = subprocess.run(
+            [sys.executable, "-m", "zcheck", verb, str(tmp_path / "share"), "-f", "json"],
+            env=environment(own_cache) | {"PYTHONIOENCODING": encoding},
+            capture_output=True,
+        )
+        assert "caf\xe9 \U0001f600.exe" in json.dumps(json.loads(done.stdout.decode(encoding)), ensure_ascii=False)

@@ -85,6 +85,7 @@ def audit(
     from zcheck.cli.config import load
     from zcheck.cli.data import coverage, rule_set
     from zcheck.cli.known_pc import NO_PC, known_pc
+    from zcheck.cli.output import spare_inputs
     from zcheck.cli.settings import chosen_stacks, fail_level, settings_said
     from zcheck.discover import find_applications
     from zcheck.model.report import VERDICTS
@@ -104,6 +105,7 @@ def audit(
     if jobs is not None and jobs < 1:
         raise UsageError("--jobs takes one process or more")
     outputs = out.outputs_of(output or ())
+    spare_inputs(outputs, since, Path(baseline) if baseline else None, host)
     stacks = chosen_stacks(coverage(), config, zluda, launch_mode, hip_sdk, gpu, stack)
     pc = known_pc(host, None) if host is not None else None
     if pc is not None:

@@ -14,7 +14,7 @@ import msgspec
 
 from zcheck.cli.audit_rows import Made, worst_exit
 from zcheck.cli.names import local_names
-from zcheck.cli.output import write, write_file
+from zcheck.cli.output import named_once, wants_file, write, write_file
 from zcheck.errors import InputError, UsageError
 from zcheck.judge import FAIL_ON
 from zcheck.judge.exit_code import FailOn
@@ -37,6 +37,11 @@ def outputs_of(pairs: Sequence[str]) -> list[tuple[str, Path]]:
             raise UsageError(f"--output {pair!r}: there is no format {fmt!r} of an audit; choose one of "
                              f"{', '.join(AUDIT_FORMATS)}")  # fmt: skip
         found.append((fmt, Path(name)))
+        if fmt != "html":
+            wants_file(pair, Path(name))
+        elif os.path.exists(name) and not os.path.isdir(name):  # noqa: PTH110, PTH112 (never raise)
+            raise UsageError(f"--output {pair!r}: {name} is a file, and html= takes a folder")
+    named_once(path / INDEX if fmt == "html" else path for fmt, path in found)
     return found
 
 
@@ -52,7 +57,7 @@ def show(audit: Audit, fmt: str, how: RenderOptions) -> None:
     if fmt == "html":
         rows = tuple(msgspec.structs.replace(row, page="") for row in audit.applications)
         audit = msgspec.structs.replace(audit, applications=rows)
-    write(render_audit(audit, fmt, how))
+    write(render_audit(audit, fmt, how), fmt)
 
 
 def save(audit: Audit, outputs: Sequence[tuple[str, Path]], how: RenderOptions, pages: Mapping[str, str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 import shutil
 import stat
@@ -26,13 +27,23 @@ def outputs_of(pairs: Sequence[str]) -> list[tuple[str, Path]]:
         if fmt not in FORMATS:
             raise UsageError(f"--output {pair!r}: there is no format {fmt!r}; choose one of {', '.join(FORMATS)}")
         found.append((fmt, Path(name)))
-        if not Path(name).name or os.path.isdir(name):  # noqa: PTH112 (Path.is_dir raises where a folder is closed)
-            raise UsageError(f"--output {pair!r}: {name} is a folder, and FORMAT=FILE wants a file")
-    names = [os.path.realpath(path) for _, path in found]
+        wants_file(pair, Path(name))
+    named_once(path for _, path in found)
+    return found
+
+
+def wants_file(pair: str, path: Path) -> None:
+    """Raises UsageError where the output is a folder."""
+    if not path.name or os.path.isdir(path):  # noqa: PTH112 (Path.is_dir raises where a folder is closed)
+        raise UsageError(f"--output {pair!r}: {path} is a folder, and FORMAT=FILE wants a file")
+
+
+def named_once(paths: Iterable[Path]) -> None:
+    """Raises UsageError where two outputs are one file."""
+    names = [os.path.realpath(path) for path in paths]
     for name in names:
         if names.count(name) > 1:
             raise UsageError(f"--output names {Path(name).name} twice, and the one would overwrite the other")
-    return found
 
 
 def spare_inputs(outputs: Sequence[tuple[str, Path]], *inputs: Path | None) -> None:
@@ -40,7 +51,7 @@ def spare_inputs(outputs: Sequence[tuple[str, Path]], *inputs: Path | None) -> N
     for _, path in outputs:
         for source in inputs:
             if source is not None and os.path.realpath(source) == os.path.realpath(path):
-                raise UsageError(f"--output would overwrite {path.name}, which is what is checked")
+                raise UsageError(f"--output would overwrite {path.name}, which is read")
 
 
 def check_format(fmt: str) -> None:
@@ -60,15 +71,31 @@ def options(redact: bool | None, tree: bool = False, verbose: bool = False, colo
 
 def show(product: Report | Applications, fmt: str, how: RenderOptions) -> None:
     """Write a report to stdout."""
-    write(render(product, fmt, how))
+    write(render(product, fmt, how), fmt)
 
 
-def write(text: str | Iterable[str]) -> None:
-    """Text, whole or in pieces, to stdout; what the terminal's encoding lacks is escaped instead of raising."""
+def write(text: str | Iterable[str], fmt: str = "text") -> None:
+    """Text, whole or in pieces, to stdout; what the terminal's encoding lacks is escaped instead of raising: as JSON
+    does it in the formats that are JSON."""
     stream = sys.stdout
     encoding = stream.encoding or "utf-8"
+    errors = _JSON_ESCAPES if fmt in _JSON_FORMATS else "backslashreplace"
     for part in _pieces(text):
-        stream.write(part.encode(encoding, "backslashreplace").decode(encoding))
+        stream.write(part.encode(encoding, errors).decode(encoding))
+
+
+_JSON_FORMATS = ("json", "sarif", "cyclonedx")
+_JSON_ESCAPES = "zcheck.json"
+
+
+def _json_escapes(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    units = error.object[error.start : error.end].encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2)), error.end
+
+
+codecs.register_error(_JSON_ESCAPES, _json_escapes)
 
 
 def _pieces(text: str | Iterable[str]) -> Iterable[str]:

@@ -108,6 +108,7 @@ def _answer(
         components_missing=sdk.with_state("no"),
         components_unknown=sdk.with_state("unknown"),
         release_read=release.read,
+        sdk_release=sdk.release,
     )
 
 

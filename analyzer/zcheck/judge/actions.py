@@ -55,7 +55,7 @@ def start(answers: Answers, target: str) -> str:
     """How the program is started on this stack."""
     stack = answers.stack
     launcher = answers.capabilities.get("launcher", "zluda.exe")
-    sdk = "an AMD TheRock build" if stack.hip_sdk == "therock" else f"HIP SDK {stack.hip_sdk}"
+    sdk = "an AMD TheRock build" if stack.hip_sdk == "therock" else f"HIP SDK {answers.sdk_release or stack.hip_sdk}"
     name = start_command(target)
     what = "it" if target.lower().endswith(".exe") else f"the program that loads {target}"
     if stack.launch_mode == "staged":

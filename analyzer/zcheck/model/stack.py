@@ -78,6 +78,8 @@ class Answers(Record, frozen=True):
     components_missing: tuple[str, ...] = ()
     """components that this HIP SDK lacks: ``MIOpen``, ``hipBLASLt`` …"""
     components_unknown: tuple[str, ...] = ()
+    sdk_release: str = ""
+    """the very HIP SDK that was judged: ``6.4`` means its newest, 6.4.2"""
     newer: str = ""
     """the newest release known, where it is later than the stack's"""
     newer_functions: tuple[tuple[str, str], ...] = ()
