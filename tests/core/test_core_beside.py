@@ -46,6 +46,14 @@ def test_a_plugin_with_cuda_keeps_its_program_from_no_cuda(tmp_path: Path, capsy
     assert "plugins/gpu.dll" in finding["message"]
 
 
+def test_a_plugin_beside_a_program_with_cuda_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shutil.copy(SAMPLES / "gemm.exe", tmp_path)
+    plugin(tmp_path / "plugins" / "gpu.dll")
+    found = report(capsys, tmp_path / "gemm.exe")
+    assert "plugins/gpu.dll" in [skipped["path"] for skipped in found["skipped"]]
+    assert found["stacks"][0]["verdict"] != "unknown"
+
+
 def test_a_plugin_of_another_program_says_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shutil.copy(SAMPLES / "plain.exe", tmp_path / "app.exe")
     shutil.copy(SAMPLES / "plain.exe", tmp_path / "other.exe")
@@ -96,3 +104,13 @@ def test_neither_does_a_runtime_that_is_linked_in(capsys: pytest.CaptureFixture[
         stack = stack_of(capsys, root, *options)
         assert stack["verdict"] == "blocked"
         assert finding in {found["id"] for found in stack["findings"]}
+
+
+# --- what is printed to be typed -------------------------------------------------------------------------------------
+
+
+@pytest.mark.corpus
+def test_a_command_names_the_folder_of_a_module(capsys: pytest.CaptureFixture[str]) -> None:
+    stack = stack_of(capsys, corpus.path("xgboost"))
+    told = [text for finding in stack["findings"] for text in finding["fix"] if "zcheck kernels" in text]
+    assert told and all("zcheck kernels xgboost/lib/xgboost.dll" in text for text in told)

@@ -57,6 +57,13 @@ def _read(facts: Mapping[str, PeFacts | None]) -> dict[str, PeFacts]:
     return {path: read for path, read in facts.items() if read is not None}
 
 
+def _not_reached(name: str, beside: Sequence[str]) -> list[Limitation]:
+    if not beside:
+        return []
+    more = f" and {len(beside) - _NAMED} more use" if len(beside) > _NAMED else " uses" if len(beside) == 1 else " use"
+    return [Limitation("not-reached", name, f"{', '.join(beside[:_NAMED])}{more} CUDA")]
+
+
 def is_cuda(dll: str) -> bool:
     """True when a DLL name stands for a CUDA library."""
     return coverage().library_of(dll) is not None
@@ -129,9 +136,11 @@ class EntryReading:
         if entry in facts:
             extra += archive_items(self._root / entry, known.target, facts[entry])
         evidence = collect(graph, facts, name_lookups(), extra)
+        beside = self._beside(entry, facts)
         if not any(is_cuda(use.dll) for use in evidence.uses()):
-            more = self._children(entry, known.target, names) or self._not_reached(entry, known.target, facts)
+            more = self._children(entry, known.target, names) or _not_reached(known.target, beside)
             evidence = collect(graph, facts, name_lookups(), [*extra, *more])
+            beside = ()
         return Analysis(
             entry=entry,
             evidence=evidence,
@@ -140,7 +149,13 @@ class EntryReading:
             facts=facts,
             root=self._root,
             notes=self._alternatives(entry),
-            skipped=(*self._bundle.skipped, *self._reader.skipped, *self._device.skipped, *self._content.skipped),
+            skipped=(
+                *self._bundle.skipped,
+                *self._reader.skipped,
+                *self._device.skipped,
+                *self._content.skipped,
+                *(Skipped(path, "uses CUDA, and nothing was seen to load it; check it by itself") for path in beside),
+            ),
         )
 
     def prefetch(self, path: str, facts: PeFacts, lookups: NameLookups) -> None:
@@ -231,15 +246,11 @@ class EntryReading:
         note = f"it starts {', '.join(using)}, which uses CUDA; run zcheck on that"
         return [Limitation("script-launcher", name, note)]
 
-    def _not_reached(self, entry: str, name: str, reached: Mapping[str, PeFacts]) -> list[Limitation]:
-        """For a program without CUDA of its own: libraries in its folder and below that use CUDA."""
+    def _beside(self, entry: str, reached: Mapping[str, PeFacts]) -> Sequence[str]:
+        """For a program: libraries in its folder and below that use CUDA and that it was not seen to load."""
         if not entry.lower().endswith(".exe"):
-            return []
-        using = cuda_users(below(self._bundle, entry), reached, self._reader)
-        if not using:
-            return []
-        more = f" and {len(using) - _NAMED} more use" if len(using) > _NAMED else " uses" if len(using) == 1 else " use"
-        return [Limitation("not-reached", name, f"{', '.join(using[:_NAMED])}{more} CUDA")]
+            return ()
+        return cuda_users(below(self._bundle, entry), reached, self._reader)
 
     def _itself(self, entry: str) -> list[Limitation]:
         """For an entry that is a CUDA library: it says nothing about what a program needs."""

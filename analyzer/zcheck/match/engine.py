@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 from zcheck.match.context import Context
 from zcheck.match.predicate import Match
 from zcheck.match.rule import Rule
-from zcheck.model.evidence import line
+from zcheck.model.evidence import FileFact, line
 from zcheck.model.finding import REACHES, SEVERITIES, Finding
 from zcheck.model.stack import Answers
 
@@ -18,11 +19,21 @@ _NAMES = 8
 
 def match(rules: Iterable[Rule], context: Context) -> tuple[Finding, ...]:
     """All findings for one stack (``build_context``), worst first, then in the order of rule id and module."""
-    target = context.evidence.target
-    findings = [
-        _finding(rule, found, context.answers, target) for rule in rules for found in rule.when.matches(context)
-    ]
+    places = {item.name: item.path for item in context.evidence.items if isinstance(item, FileFact) and item.path}
+    typed = _Typed(context.evidence.target, places)
+    findings = [_finding(rule, found, context.answers, typed) for rule in rules for found in rule.when.matches(context)]
     return tuple(sorted(dict.fromkeys(findings), key=_order))
+
+
+class _Typed(NamedTuple):
+    """Names as a person types them: with the folder inside of the bundle, in quotes where there is a space."""
+
+    target: str
+    places: Mapping[str, str]
+
+    def name(self, module: str) -> str:
+        path = self.places.get(module, module)
+        return f'"{path}"' if " " in path else path
 
 
 def _order(finding: Finding) -> tuple[object, ...]:
@@ -58,7 +69,7 @@ def _can_say(text: str, words: _Words) -> bool:
     return all(words[name] for name in ("newer", "newer_has") if f"{{{name}}}" in text)
 
 
-def _finding(rule: Rule, found: Match, answers: Answers, target: str) -> Finding:
+def _finding(rule: Rule, found: Match, answers: Answers, typed: _Typed) -> Finding:
     stack = answers.stack
     better = {name for library, name in answers.newer_functions if library == found.library}
     newer_has = tuple(name for name in found.functions if name in better)
@@ -71,7 +82,8 @@ def _finding(rule: Rule, found: Match, answers: Answers, target: str) -> Finding
         release=stack.zluda,
         hip_sdk=stack.hip_sdk,
         gpu=stack.gpu or "",
-        app=f'"{target}"' if " " in target else target,
+        app=typed.name(typed.target),
+        path=typed.name(found.module or typed.target),
         newer=answers.newer,
         newer_has=names(newer_has) if newer_has else "",
     )

@@ -30,7 +30,7 @@ _ID = re.compile(r"[A-Z0-9]+(-[A-Z0-9]+)+")
 WORDS = frozenset(
     """module library functions count release hip_sdk gpu dll file limit state hip because since machine version company
     kernels loadable dropped stub empty lost ptx_bytes containers note framework cuda api modules text kind key value
-    subject component workload by why date app newer newer_has
+    subject component workload by why date app path newer newer_has
     ptx_mb""".split()  # noqa: SIM905
 )
 _NEEDS = ("required", "optional", "not seen", "unknown")
