@@ -80,10 +80,10 @@ def audit(
 ) -> None:
     """Say which of the applications below a folder will run through ZLUDA, and what the others wait for."""
     from zcheck.cli import audit_output as out
-    from zcheck.cli.audit_build import SORTS, advice_of, build_audit
+    from zcheck.cli.audit_build import SORTS, build_audit
     from zcheck.cli.audit_rows import merge
     from zcheck.cli.config import load
-    from zcheck.cli.data import coverage, rule_set
+    from zcheck.cli.data import coverage
     from zcheck.cli.known_pc import NO_PC, known_pc
     from zcheck.cli.output import spare_inputs
     from zcheck.cli.settings import chosen_stacks, fail_level, settings_said
@@ -137,7 +137,7 @@ def audit(
         complete=complete,
         assumptions=(*(pc.shown.said if pc is not None else (NO_PC,)), *settings_said(config)),
         before=before,
-        advice=advice_of(rule_set(examples=False)),
+        advice=_advice(cache),
     )
     how = out.options(redact, verbose)
     out.save(product, outputs, how, dict(zip(named, (page for _, _, page in rows), strict=True)))
@@ -148,6 +148,23 @@ def audit(
         code = INTERRUPTED
     if code:
         raise typer.Exit(code)
+
+
+def _advice(keep: bool) -> dict[str, str]:
+    """What the rules advise without naming a program; from the cache, since a warm audit needs the rules for nothing
+    else."""
+    from zcheck.cli.audit_build import advice_of
+    from zcheck.cli.cache_store import FactCache, default_path
+    from zcheck.cli.cache_version import data_version
+    from zcheck.cli.data import rule_set
+
+    with FactCache(default_path() if keep else None) as cache:
+        key = cache.key("advice", data_version())
+        known = cache.value(key, dict[str, str])
+        if known is None:
+            known = advice_of(rule_set(examples=False))
+            cache.put_value(key, known)
+    return known
 
 
 def _tasks(
