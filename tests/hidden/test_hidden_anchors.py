@@ -90,5 +90,6 @@ def test_a_text_that_repeats_an_anchor_is_left_out_and_told() -> None:
 def test_presence_is_told_for_dense_texts_too() -> None:
     anchors = Anchors((b"::", b"bar.red", b"rare"))
     assert anchors.present(b"::" * 100_000 + b"bar.red") == {0, 1}
+    assert anchors.present(b"::" * 20_000 + b"rare") == {0, 2}, "behind what is too much, in the same block"
     assert anchors.present(b"x" * 100_000 + b"rare") == {2}
     assert anchors.present(b"") == set()

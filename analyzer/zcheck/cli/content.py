@@ -127,15 +127,21 @@ class ContentReader:
         programs = self._programs
         if programs.get(folder, 0) > 1 and not self._hosts(facts):
             return self._none
-        prefix = f"{folder}/" if folder else ""
+        return self.below(entry)
+
+    def below(self, entry: str) -> list[BundleFile]:
+        """The files in the folder of a program and below it, without those below folders with programs of their own;
+        one list for all programs of a folder."""
+        folder = entry.rpartition("/")[0]
         key = f"{folder}/"
-        if key in self._scopes:
-            return self._scopes[key]
-        others = [f"{place}/" for place in programs if place != folder and place.startswith(prefix)]
-        outside = tuple(others)
-        self._scopes[key] = [
-            file for file in self._bundle.files if file.path.startswith(prefix) and not file.path.startswith(outside)
-        ]
+        if key not in self._scopes:
+            prefix = key if folder else ""
+            outside = tuple(f"{place}/" for place in self._programs if place != folder and place.startswith(prefix))
+            self._scopes[key] = [
+                file
+                for file in self._bundle.files
+                if file.path.startswith(prefix) and not file.path.startswith(outside)
+            ]
         return self._scopes[key]
 
     @cached_property

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from zcheck.cli.data import coverage, name_lookups, windows_dlls
 from zcheck.cli.hidden import HiddenReader, archive_items, linked_runtime
-from zcheck.cli.unreached import below, cuda_users
+from zcheck.cli.unreached import CudaUsers
 from zcheck.coverage import runtime_start
 from zcheck.errors import UsageError
 from zcheck.model.base import Skipped
@@ -101,6 +101,7 @@ class EntryReading:
         self._hidden = hidden
         self._content = content
         self._tables = ExportTables()
+        self._cuda_users = CudaUsers(reader)
 
     def analyse(self, entry: str) -> Analysis:
         """Everything that can be read about an entry whose facts can be read."""
@@ -250,7 +251,7 @@ class EntryReading:
         """For a program: libraries in its folder and below that use CUDA and that it was not seen to load."""
         if not entry.lower().endswith(".exe"):
             return ()
-        return cuda_users(below(self._bundle, entry), reached, self._reader)
+        return self._cuda_users.beside(self._content.below(entry), reached)
 
     def _itself(self, entry: str) -> list[Limitation]:
         """For an entry that is a CUDA library: it says nothing about what a program needs."""

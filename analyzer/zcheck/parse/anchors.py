@@ -57,11 +57,10 @@ class Anchors:
     def present(self, data: bytes) -> set[int]:
         """The numbers of the patterns that are there."""
         seen: set[int] = set()
-        at = 0
         for block in self.blocks(data, 0, len(data), DENSE):
             seen.update(number for number, _ in block)
-            at += _BLOCK
             if len(block) > DENSE:  # a text made of it: from here on each pattern by itself, up to its first place
+                at = block[0][1]
                 return seen | {number for pattern, number in self._numbers.items() if data.find(pattern, at) >= 0}
         return seen
 

@@ -7,16 +7,16 @@ through plain assignments of such a name. What stands in annotations or in ``isi
 from __future__ import annotations
 
 import ast
+import contextlib
 import re
 import warnings
 
 from zcheck.model.base import Problem
 from zcheck.model.workload import LoadedLibrary, NameUse, ScriptFacts
-from zcheck.parse.pyscript_marks import MAX_BYTES
+from zcheck.parse.pyscript_marks import MAX_BYTES, declared_coding
 
 _MAX_NODES = 500_000
 _MAX_NAMES = 5_000
-_CODING = re.compile(rb"^[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")
 _LIBRARY = re.compile(r"[^*?\"<>|\r\n]{1,250}\.(dll|pyd|so)", re.I)
 _PATTERN = re.compile(r"[^\"<>|\r\n]{0,250}[*?][^\"<>|\r\n]{0,100}\.(dll|pyd)", re.I)
 _LOADERS = {
@@ -244,12 +244,9 @@ def _is_main(test: ast.expr) -> bool:
 
 
 def _decode(data: bytes) -> str:
-    for line in data.split(b"\n", 2)[:2]:
-        if found := _CODING.match(line):
-            try:
-                return data.decode(found[1].decode("ascii"), "replace")
-            except (LookupError, UnicodeDecodeError, ValueError):
-                break
+    if coding := declared_coding(data):
+        with contextlib.suppress(LookupError, ValueError):
+            return data.decode(coding, "replace")
     return data.decode("utf-8-sig", "replace")
 
 

@@ -46,19 +46,18 @@ def read_marks(data: bytes, packages: Iterable[str]) -> ScriptMarks:
 def _plain(data: bytes) -> bool:
     """True when names stand in the bytes as Python reads them: no coding that writes ASCII in another way, and no
     letters that Python takes for others (``ｔorch`` is ``torch``: identifiers are normalised, PEP 3131)."""
-    coding = "utf-8"
-    for line in data.split(b"\n", 2)[:2]:
-        if match := _CODING.match(line):
-            coding = match[1].decode("ascii", "replace")
-            try:
-                if _ASCII.decode(coding) != _ASCII.decode("ascii"):
-                    return False
-            except (LookupError, ValueError):
-                return False
-            break
-    if data.isascii():
-        return True
+    coding = declared_coding(data) or "utf-8"
     try:
-        return unicodedata.is_normalized("NFKC", data.decode(coding, "replace"))
+        if _ASCII.decode(coding) != _ASCII.decode("ascii"):
+            return False
+        return data.isascii() or unicodedata.is_normalized("NFKC", data.decode(coding, "replace"))
     except (LookupError, ValueError):
         return False
+
+
+def declared_coding(data: bytes) -> str:
+    """The coding that one of the first two lines declares (PEP 263), empty where none does."""
+    for line in data.split(b"\n", 2)[:2]:
+        if match := _CODING.match(line):
+            return match[1].decode("ascii", "replace")
+    return ""
