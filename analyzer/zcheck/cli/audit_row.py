@@ -48,6 +48,8 @@ def broken_row(task: Task, entry: str, reason: str) -> AuditRow:
 
 def row_of(task: Task, entry: str, analysis: Analysis, report: Report) -> AuditRow:
     """The row of one program."""
+    from zcheck.cli.entry import is_cuda
+
     first = report.stacks[0]
     decides = {stack.id: _deciding(stack) for stack in report.stacks}
     cause = decides[first.id]
@@ -69,15 +71,8 @@ def row_of(task: Task, entry: str, analysis: Analysis, report: Report) -> AuditR
         size=task.size,
         files=task.files,
         findings=_findings(report),
-        vendor=_vendor(entry),
+        vendor=is_cuda(entry.rpartition("/")[2]),
     )
-
-
-def _vendor(entry: str) -> bool:
-    """True for NVIDIA's own libraries; PyTorch's have rows in the tables too, and are a program's business."""
-    from zcheck.cli.data import coverage
-
-    return coverage().library_of(entry.rpartition("/")[2]) not in (None, "torch")
 
 
 def _deciding(stack: StackReport) -> AuditFinding | None:
